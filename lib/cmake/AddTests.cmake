@@ -1,0 +1,27 @@
+# Open MPI refuses root (containers) and more ranks than cores unless told otherwise; other MPIs ignore these variables.
+set(LINEAR_DDP_MPI_ENVIRONMENT
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  OMPI_MCA_btl_vader_single_copy_mechanism=none)
+
+# add_unit_test(unit/x_test): one executable, one process, one CTest entry.
+function(add_unit_test path)
+  get_filename_component(name ${path} NAME)
+  add_executable(${name} ${path}.cpp)
+  target_link_libraries(${name} PRIVATE test_support GTest::gtest_main)
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}")
+endfunction()
+
+# add_mpi_test(mpi/x_test RANKS 1 2 4 [LABELS ...]): one executable, one CTest entry for each number of ranks.
+function(add_mpi_test path)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RANKS;LABELS")
+  get_filename_component(name ${path} NAME)
+  add_executable(${name} ${path}.cpp)
+  target_link_libraries(${name} PRIVATE test_support mpi_gtest_main)
+  foreach(ranks IN LISTS arg_RANKS)
+    add_test(NAME mpi.${name}.np${ranks} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks}
+      ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}> ${MPIEXEC_POSTFLAGS})
+    set_tests_properties(mpi.${name}.np${ranks} PROPERTIES LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks} TIMEOUT 120
+      ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}" SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
+  endforeach()
+endfunction()

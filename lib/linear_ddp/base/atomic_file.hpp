@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+/// Writes parts one after the other as a whole file or not at all: to a temporary file in the same folder, flushed to disk
+/// (fsync), renamed over `path`, folder flushed. Missing folders are made. Throws Error with the system's words; the
+/// temporary file is gone then, and what was at `path` before is untouched.
+void write_file_atomically(const std::string& path, const std::vector<std::span<const std::byte>>& parts);
+
+/// Finds out, before hours of work, whether write_file_atomically(path, …) can: makes missing folders and a temporary
+/// file, and removes the latter. Throws Error.
+void require_writable(const std::string& path);
+
+}  // namespace ddp

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ddp {
+
+/// One tensor of a safetensors file (https://huggingface.co/docs/safetensors): name, dtype ("F32", "F64", "I64", …),
+/// shape, and its bytes, little-endian and row-major.
+struct StoredTensor {
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+
+  /// The values as float, converted from F32 or F64. Throws UseError for another dtype.
+  [[nodiscard]] std::vector<float> floats() const;
+};
+
+struct StoredFile {
+  std::vector<StoredTensor> tensors;            ///< in the order of the data
+  std::map<std::string, std::string> metadata;  ///< "__metadata__"
+
+  /// Throws UseError that lists the names when there is no such tensor.
+  [[nodiscard]] const StoredTensor& at(const std::string& name) const;
+};
+
+/// Throws UseError when the file is not a complete, consistent safetensors file (every length, shape, offset and name is
+/// checked before memory is taken), Error when it cannot be read.
+[[nodiscard]] StoredFile read_safetensors(const std::string& path);
+
+/// Writes the whole file or none: see base/atomic_file.hpp. Tensors in the order given, data 8-byte aligned.
+void write_safetensors(const std::string& path, const StoredFile& file);
+
+[[nodiscard]] StoredTensor make_f32(const std::string& name, std::vector<std::int64_t> shape,
+                                    const std::vector<float>& values);
+
+}  // namespace ddp

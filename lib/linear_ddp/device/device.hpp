@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ddp {
+
+/// Work given to a device runs in the order of its queue; the two queues run at the same time.
+enum class Queue { compute, communication };
+
+enum class LossKind { mse };
+
+/// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out]. Matrices are dense and row-major; bias may be null.
+/// All pointers are memory of the device.
+struct LinearForward {
+  std::int64_t rows = 0, in = 0, out = 0;
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float* y = nullptr;
+};
+
+/// The last layer with its loss, and the gradients of its parameters; one operation, because a device may fuse its passes
+/// and work in tiles. With l the loss of one element, L = loss_scale · Σ l(x·weightᵀ + bias, target) over rows and outputs:
+///
+///   *loss             = L                            (null: not wanted)
+///   *loss_sum         = Σ l, in float64              (null: not wanted)
+///   weight_gradient   = dL/dweight [out, in]         (null: no gradients, an evaluation)
+///   bias_gradient     = dL/dbias [out]               (null without a bias, or without gradients)
+///
+/// Results are overwritten. Zero rows are legal: everything becomes zero. No gradient with respect to x is computed.
+struct LinearLoss {
+  std::int64_t rows = 0, in = 0, out = 0;
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  const float* target = nullptr;  ///< [rows, out]
+  LossKind kind = LossKind::mse;
+  float loss_scale = 1;
+  float* loss = nullptr;
+  double* loss_sum = nullptr;
+  float* weight_gradient = nullptr;
+  float* bias_gradient = nullptr;
+};
+
+/// One step of torch.optim.SGD on a flat range; the formula is kernels/sgd.hpp's.
+struct SgdUpdate {
+  std::int64_t numel = 0;
+  float* parameters = nullptr;
+  const float* gradients = nullptr;
+  float* momentum_buffer = nullptr;  ///< null when momentum is 0
+  float lr = 0, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+  bool first = false;  ///< the first step of all: the buffer becomes the gradient
+};
+
+/// Where a rank computes. Operations are asynchronous, in the order of the compute queue, unless they say "waits";
+/// an error of earlier work may be thrown by any later call. One thread uses a device.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// "cpu" or "cuda".
+  [[nodiscard]] virtual std::string_view kind() const noexcept = 0;
+  /// For people: "NVIDIA H200, 139 GiB", "CPU, OpenBLAS 0.3.21".
+  [[nodiscard]] virtual std::string description() const = 0;
+
+  /// Zeroed memory, aligned to 64 bytes at least. Waits. Throws Error when there is not enough; release takes it back.
+  [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory) noexcept = 0;
+
+  /// Copies from the host; the source may be changed as soon as the call returns.
+  virtual void upload(void* target, const void* source, std::size_t bytes) = 0;
+  /// Copies to the host. Waits.
+  virtual void download(void* target, const void* source, std::size_t bytes) = 0;
+
+  /// Work given to `queue` from now on starts after the work given to `earlier` until now.
+  virtual void wait(Queue queue, Queue earlier) = 0;
+  /// Waits for all work of both queues.
+  virtual void synchronize() = 0;
+  /// The backend's own handle of a queue (cudaStream_t), for a process group of the same backend; null on the CPU.
+  [[nodiscard]] virtual void* native(Queue queue) noexcept = 0;
+
+  virtual void linear_forward(const LinearForward& operation) = 0;
+  virtual void linear_loss(const LinearLoss& operation) = 0;
+  virtual void sgd_update(const SgdUpdate& operation) = 0;
+};
+
+/// Owns zeroed memory of a device for `numel` values. The device outlives it.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device& device, std::int64_t numel)
+      : device_(&device),
+        data_(static_cast<T*>(device.allocate(static_cast<std::size_t>(numel) * sizeof(T)))),
+        numel_(numel) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ != nullptr) device_->release(data_);
+  }
+
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] std::int64_t numel() const noexcept { return numel_; }
+  /// A range of the device's memory: the host may read it only on the CPU device.
+  [[nodiscard]] std::span<T> span() noexcept { return {data_, static_cast<std::size_t>(numel_)}; }
+
+  /// Queued. Throws nothing about sizes: values.size() is numel() or less.
+  void upload(std::span<const T> values) { device_->upload(data_, values.data(), values.size_bytes()); }
+  /// Waits.
+  void download(std::span<T> values) const { device_->download(values.data(), data_, values.size_bytes()); }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(numel_, other.numel_);
+  }
+
+  Device* device_ = nullptr;
+  T* data_ = nullptr;
+  std::int64_t numel_ = 0;
+};
+
+/// Matrix products by a BLAS when built with one, else by Eigen.
+[[nodiscard]] std::unique_ptr<Device> make_cpu_device();
+
+/// Binds the calling thread to the visible CUDA device `ordinal` and makes its queues. Throws Error; when this build
+/// has no CUDA, UseError.
+[[nodiscard]] std::unique_ptr<Device> make_cuda_device(int ordinal);
+
+/// What this process sees of CUDA, without initialising a device for computing.
+struct CudaVisibility {
+  struct Gpu {
+    std::string uuid, name;
+  };
+  std::vector<Gpu> gpus;
+  std::string why_none;  ///< when there are none: "no NVIDIA driver", "CUDA_VISIBLE_DEVICES is empty", "built without CUDA"
+  std::string runtime_version, driver_version;  ///< "13.0"; empty when unknown
+};
+[[nodiscard]] CudaVisibility visible_cuda_devices();
+
+}  // namespace ddp

@@ -1,0 +1,47 @@
+#include <linear_ddp/launch/watchdog.hpp>
+
+#include <fmt/format.h>
+
+namespace ddp {
+
+Watchdog::Watch::Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept : watchdog_(watchdog) {
+  watchdog_.what_.store(what, std::memory_order_relaxed);
+  watchdog_.bytes_.store(bytes, std::memory_order_relaxed);
+  watchdog_.state_.fetch_add(1, std::memory_order_release);
+}
+
+Watchdog::Watchdog(std::chrono::milliseconds timeout, OnTimeout on_timeout)
+    : thread_([this, timeout, report = std::move(on_timeout)] { run(timeout, report); }) {}
+
+Watchdog::~Watchdog() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Watchdog::run(std::chrono::milliseconds timeout, const OnTimeout& on_timeout) {
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t seen = 0;
+  Clock::time_point since = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, timeout / 8, [this] { return stop_; })) {
+    const std::uint64_t state = state_.load(std::memory_order_acquire);
+    if (state != seen || state % 2 == 0) {
+      seen = state;
+      since = Clock::now();
+    } else if (const auto waited = Clock::now() - since; waited >= timeout) {
+      on_timeout(fmt::format(
+          "{} number {} of {} bytes has not ended for {:.0f} s (--timeout {:.0f}): a peer died, hangs, or calls another "
+          "collective; look for other ranks' messages, or raise --timeout if a rank may take that long",
+          what_.load(std::memory_order_relaxed), state / 2 + 1, bytes_.load(std::memory_order_relaxed),
+          std::chrono::duration<double>(waited).count(), std::chrono::duration<double>(timeout).count()));
+      return;
+    }
+  }
+}
+
+}  // namespace ddp

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace ddp {
+
+/// Notices a collective that takes longer than the time-out. The training thread only stores to atomics; the watchdog's own
+/// thread measures the time, by looking several times within each time-out whether the same collective is still on.
+class Watchdog {
+ public:
+  /// Called once, from the watchdog's thread, with the report: which collective, how long, what to try. It is expected
+  /// to end the process (the rank's own thread is blocked).
+  using OnTimeout = std::function<void(const std::string& report)>;
+
+  /// No thread and no time-out: for tests and for callers who watch by themselves.
+  Watchdog() = default;
+  Watchdog(std::chrono::milliseconds timeout, OnTimeout on_timeout);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// Marks one collective for as long as it lives. `what` is a literal: "all-reduce".
+  class Watch {
+   public:
+    Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept;
+    ~Watch() { watchdog_.state_.fetch_add(1, std::memory_order_release); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    Watchdog& watchdog_;
+  };
+
+ private:
+  void run(std::chrono::milliseconds timeout, const OnTimeout& on_timeout);
+
+  std::atomic<std::uint64_t> state_{0};  // odd while a collective is on; state / 2 is its number
+  std::atomic<const char*> what_{""};
+  std::atomic<std::size_t> bytes_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ddp
