@@ -13,9 +13,9 @@
 namespace ddp {
 namespace {
 
+using test::world;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using test::world;
 
 template <class Work>
 AgreedError agreed_error_of(Work&& work) {
@@ -130,15 +130,19 @@ TEST(Agree, NamesTheFirstOfSeveralAndCountsTheRest) {
   EXPECT_THAT(error.what(), AllOf(HasSubstr("broken on 1"), HasSubstr("more rank")));
 }
 
-TEST(Preflight, EqualFactsPass) { EXPECT_NO_THROW(require_agreement(world(), {{"seed", "0"}, {"NCCL", "2.28.9"}})); }
+TEST(Preflight, EqualFactsPass) {
+  EXPECT_NO_THROW(require_agreement(world(), {{"seed", "0"}, {"NCCL", "2.28.9"}}, "differ", "mend"));
+}
 
 TEST(Preflight, NamesTheRanksThatDiffer) {
   if (world().size() < 2) GTEST_SKIP() << "needs 2 ranks";
   const bool odd_one = world().rank() == 1;
-  const auto error = agreed_error_of(
-      [&] { require_agreement(world(), {{"seed", "0"}, {"NCCL", odd_one ? "2.27.3" : "2.28.9"}}); });
+  const auto error = agreed_error_of([&] {
+    require_agreement(world(), {{"seed", "0"}, {"NCCL", odd_one ? "2.27.3" : "2.28.9"}}, "differ", "mend");
+  });
   EXPECT_EQ(error.status(), Status::failed);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("NCCL"), HasSubstr("2.27.3"), HasSubstr("on rank 1"), HasSubstr("2.28.9")));
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("NCCL"), HasSubstr("2.27.3"), HasSubstr("on rank 1"), HasSubstr("2.28.9"),
+                                  HasSubstr("differ"), HasSubstr("mend")));
   EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("seed")));
 }
 

@@ -26,8 +26,9 @@ struct LinearForward {
   float* y = nullptr;
 };
 
-/// The last layer with its loss, and the gradients of its parameters; one operation, because a device may fuse its passes
-/// and work in tiles. With l the loss of one element, L = loss_scale · Σ l(x·weightᵀ + bias, target) over rows and outputs:
+/// The last layer with its loss, and the gradients of its parameters; one operation, because a device may fuse its
+/// passes and work in tiles. With l the loss of one element, L = loss_scale · Σ l(x·weightᵀ + bias, target) over rows
+/// and outputs:
 ///
 ///   *loss             = L                            (null: not wanted)
 ///   *loss_sum         = Σ l, in float64              (null: not wanted)
@@ -71,6 +72,8 @@ class Device {
   /// For people: "NVIDIA H200, 139 GiB", "CPU, OpenBLAS 0.3.21".
   [[nodiscard]] virtual std::string description() const = 0;
 
+  /// Whether the host may read and write this device's memory (between synchronize and the next operation).
+  [[nodiscard]] virtual bool memory_is_host() const noexcept = 0;
   /// Zeroed memory, aligned to 64 bytes at least. Waits. Throws Error when there is not enough; release takes it back.
   [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
@@ -90,6 +93,8 @@ class Device {
   virtual void linear_forward(const LinearForward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;
   virtual void sgd_update(const SgdUpdate& operation) = 0;
+  /// *sum += factor · *value: statistics of many steps without a wait in each.
+  virtual void accumulate(const float* value, double factor, double* sum) = 0;
 };
 
 /// Owns zeroed memory of a device for `numel` values. The device outlives it.
@@ -146,7 +151,8 @@ struct CudaVisibility {
     std::string uuid, name;
   };
   std::vector<Gpu> gpus;
-  std::string why_none;  ///< when there are none: "no NVIDIA driver", "CUDA_VISIBLE_DEVICES is empty", "built without CUDA"
+  std::string
+      why_none;  ///< when there are none: "no NVIDIA driver", "CUDA_VISIBLE_DEVICES is empty", "built without CUDA"
   std::string runtime_version, driver_version;  ///< "13.0"; empty when unknown
 };
 [[nodiscard]] CudaVisibility visible_cuda_devices();

@@ -27,14 +27,15 @@ std::string ranges(const std::vector<int>& ranks) {
 
 }  // namespace
 
-void require_agreement(const World& world, const Facts& facts) {
-  const auto everyones = all_gather(world, nlohmann::json(facts).dump());
+void require_agreement(const World& world, const Facts& facts, const std::string& headline, const std::string& remedy) {
+  using Json = nlohmann::json;
+  const auto everyones = all_gather(world, Json(facts).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (std::all_of(everyones.begin(), everyones.end(), [&](const auto& text) { return text == everyones[0]; })) return;
 
   std::vector<std::string> order;  // of the facts, as first met
   std::map<std::string, std::map<std::string, std::vector<int>>> ranks_by_value;
   for (std::size_t rank = 0; rank < everyones.size(); ++rank) {
-    for (const auto& [fact, value] : nlohmann::json::parse(everyones[rank]).get<Facts>()) {
+    for (const auto& [fact, value] : Json::parse(everyones[rank]).get<Facts>()) {
       if (!ranks_by_value.contains(fact)) order.push_back(fact);
       ranks_by_value[fact][value].push_back(static_cast<int>(rank));
     }
@@ -49,8 +50,7 @@ void require_agreement(const World& world, const Facts& facts) {
       table += fmt::format("\n  {:<18} {:<40} on rank{} {}", fact, value, ranks.size() > 1 ? "s" : "", ranges(ranks));
     }
   }
-  throw AgreedError(Status::failed, "the ranks do not agree, so nothing was started:" + table +
-                                        "\nstart the same program with the same options and libraries on every node");
+  throw AgreedError(Status::failed, headline + ":" + table + "\n" + remedy);
 }
 
 }  // namespace ddp

@@ -11,8 +11,9 @@ namespace ddp {
 /// What must be equal on all ranks before training starts: ("NCCL", "2.28.9"), ("layout", "weight [10,10] f32, …"), …
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Collective. Throws AgreedError(Status::failed) with a table of the facts that differ, each value with the ranks that
-/// have it. The ranks may bring different facts: a fact a rank lacks differs too.
-void require_agreement(const World& world, const Facts& facts);
+/// Collective. When facts differ, throws AgreedError(Status::failed): the headline, a table of the facts that differ,
+/// each value with the ranks that have it, and the remedy. The ranks may bring different facts: one that a rank lacks
+/// differs.
+void require_agreement(const World& world, const Facts& facts, const std::string& headline, const std::string& remedy);
 
 }  // namespace ddp

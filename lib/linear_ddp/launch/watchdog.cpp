@@ -4,12 +4,6 @@
 
 namespace ddp {
 
-Watchdog::Watch::Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept : watchdog_(watchdog) {
-  watchdog_.what_.store(what, std::memory_order_relaxed);
-  watchdog_.bytes_.store(bytes, std::memory_order_relaxed);
-  watchdog_.state_.fetch_add(1, std::memory_order_release);
-}
-
 Watchdog::Watchdog(std::chrono::milliseconds timeout, OnTimeout on_timeout)
     : thread_([this, timeout, report = std::move(on_timeout)] { run(timeout, report); }) {}
 
@@ -34,11 +28,12 @@ void Watchdog::run(std::chrono::milliseconds timeout, const OnTimeout& on_timeou
       seen = state;
       since = Clock::now();
     } else if (const auto waited = Clock::now() - since; waited >= timeout) {
-      on_timeout(fmt::format(
-          "{} number {} of {} bytes has not ended for {:.0f} s (--timeout {:.0f}): a peer died, hangs, or calls another "
-          "collective; look for other ranks' messages, or raise --timeout if a rank may take that long",
-          what_.load(std::memory_order_relaxed), state / 2 + 1, bytes_.load(std::memory_order_relaxed),
-          std::chrono::duration<double>(waited).count(), std::chrono::duration<double>(timeout).count()));
+      on_timeout(
+          fmt::format("{} number {} of {} bytes has not ended for {:.0f} s (--timeout {:.0f}): a peer died, hangs, or "
+                      "calls another "
+                      "collective; look for other ranks' messages, or raise --timeout if a rank may take that long",
+                      what_.load(std::memory_order_relaxed), state / 2 + 1, bytes_.load(std::memory_order_relaxed),
+                      std::chrono::duration<double>(waited).count(), std::chrono::duration<double>(timeout).count()));
       return;
     }
   }

@@ -12,8 +12,8 @@
 
 namespace ddp {
 
-/// Notices a collective that takes longer than the time-out. The training thread only stores to atomics; the watchdog's own
-/// thread measures the time, by looking several times within each time-out whether the same collective is still on.
+/// Notices a collective that takes longer than the time-out. The training thread only stores to atomics; the watchdog's
+/// own thread measures the time, by looking several times within each time-out whether the same collective is still on.
 class Watchdog {
  public:
   /// Called once, from the watchdog's thread, with the report: which collective, how long, what to try. It is expected
@@ -30,8 +30,12 @@ class Watchdog {
   /// Marks one collective for as long as it lives. `what` is a literal: "all-reduce".
   class Watch {
    public:
-    Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept;
-    ~Watch() { watchdog_.state_.fetch_add(1, std::memory_order_release); }
+    Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept : watchdog_(watchdog) {
+      watchdog_.what_.store(what, std::memory_order_relaxed);
+      watchdog_.bytes_.store(bytes, std::memory_order_relaxed);
+      watchdog_.advance();
+    }
+    ~Watch() { watchdog_.advance(); }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
@@ -40,6 +44,8 @@ class Watchdog {
   };
 
  private:
+  /// Only the training thread writes the state, so no atomic read-modify-write is needed.
+  void advance() noexcept { state_.store(state_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
   void run(std::chrono::milliseconds timeout, const OnTimeout& on_timeout);
 
   std::atomic<std::uint64_t> state_{0};  // odd while a collective is on; state / 2 is its number

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <linear_ddp/data/table.hpp>
+#include <linear_ddp/launch/world.hpp>
+
+namespace ddp {
+
+/// All rows, in host memory, as they are trained on.
+struct Dataset {
+  std::int64_t rows = 0, in = 0, out = 0;
+  std::vector<float> x;  ///< [rows, in]
+  std::vector<float> y;  ///< [rows, out]
+};
+
+/// Collective. Every rank's share, as float, put together on every rank. Throws AgreedError when a value is beyond
+/// float.
+[[nodiscard]] Dataset gather_dataset(const World& world, const TableShare& share);
+
+/// Mean 0 and standard deviation 1 (of the population, as scikit-learn's StandardScaler) for each feature, over all
+/// ranks' rows, in float64.
+class Standardizer {
+ public:
+  /// Collective. A constant column (its minimum is its maximum) gets scale 1, so that it becomes exactly 0.
+  Standardizer(const World& world, const TableShare& share);
+
+  /// x ← (x - mean) / scale, in place.
+  void apply(TableShare& share) const;
+  /// Turns weights for standardised features into weights for raw ones, in float64:
+  /// weight[o, i] ← weight[o, i] / scale[i];  bias[o] ← bias[o] - Σ weight[o, i] · mean[i] / scale[i].
+  /// Throws UseError without a bias (bias empty) when a mean is not 0; so does unfold.
+  void fold_into(std::vector<float>& weight, std::vector<float>& bias) const;
+  /// The way back: weights for raw features become weights for standardised ones.
+  void unfold(std::vector<float>& weight, std::vector<float>& bias) const;
+
+  [[nodiscard]] const std::vector<double>& mean() const noexcept { return mean_; }
+  [[nodiscard]] const std::vector<double>& scale() const noexcept { return scale_; }
+
+ private:
+  void require_bias(const std::vector<float>& bias) const;
+
+  std::vector<double> mean_, scale_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,65 @@
+#include <linear_ddp/nn/model.hpp>
+
+namespace ddp {
+namespace {
+
+constexpr std::int64_t tail_numel = 64 / sizeof(float);  // keeps whatever follows aligned
+
+}  // namespace
+
+Model::Model(Device& device, const LinearShape& shape, LossKind loss)
+    : device_(device),
+      shape_(shape),
+      loss_(loss),
+      layout_(shape),
+      parameters_(device, layout_.numel()),
+      gradients_(device, layout_.numel() + tail_numel) {}
+
+float* Model::bias_of(Buffer<float>& buffer) noexcept {
+  return shape_.bias ? buffer.data() + layout_.slots()[1].offset : nullptr;
+}
+
+void Model::forward(std::int64_t rows, const float* x, float* y) {
+  device_.linear_forward({rows, shape_.in, shape_.out, x, parameters_.data(), bias_of(parameters_), y});
+}
+
+LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
+  LinearLoss op;
+  op.rows = batch.rows;
+  op.in = shape_.in;
+  op.out = shape_.out;
+  op.x = batch.x;
+  op.weight = parameters_.data();
+  op.bias = bias_of(parameters_);
+  op.target = batch.target;
+  op.kind = loss_;
+  op.loss_scale = loss_scale;
+  return op;
+}
+
+void Model::backward(const Batch& batch, float loss_scale) {
+  LinearLoss op = operation(batch, loss_scale);
+  op.loss = gradients_.data() + layout_.numel();
+  op.weight_gradient = gradients_.data();
+  op.bias_gradient = bias_of(gradients_);
+  device_.linear_loss(op);
+}
+
+void Model::loss_sum(const Batch& batch, double* sum) {
+  LinearLoss op = operation(batch, 1);
+  op.loss_sum = sum;
+  device_.linear_loss(op);
+}
+
+std::vector<float> Model::download(std::size_t slot) const {
+  const TensorSlot& tensor = layout_.slots().at(slot);
+  std::vector<float> values(static_cast<std::size_t>(tensor.numel));
+  device_.download(values.data(), parameters_.data() + tensor.offset, values.size() * sizeof(float));
+  return values;
+}
+
+void Model::upload(std::size_t slot, std::span<const float> values) {
+  device_.upload(parameters_.data() + layout_.slots().at(slot).offset, values.data(), values.size_bytes());
+}
+
+}  // namespace ddp

@@ -1,0 +1,46 @@
+#include <linear_ddp/parallel/distributed_data_parallel.hpp>
+
+#include <fmt/format.h>
+
+#include <linear_ddp/base/hash.hpp>
+#include <linear_ddp/launch/preflight.hpp>
+
+namespace ddp {
+
+DistributedDataParallel::DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model)
+    : world_(world), device_(device), group_(group), model_(model) {
+  require_agreement(world, {{"model", model.layout().description()}}, "the ranks' models differ",
+                    "build the same model on every rank");
+  device_.wait(Queue::communication, Queue::compute);
+  group_.broadcast(model_.parameters(), 0);
+  device_.wait(Queue::compute, Queue::communication);
+}
+
+void DistributedDataParallel::backward(const Batch& batch, std::optional<std::int64_t> global_rows) {
+  const std::int64_t divisor = global_rows ? *global_rows : batch.rows * group_.size();
+  const float scale = divisor == 0 ? 0.0F : 1.0F / static_cast<float>(divisor * model_.shape().out);
+  model_.backward(batch, scale);
+  device_.wait(Queue::communication, Queue::compute);
+  group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(model_.layout().numel()) + 1));
+  device_.wait(Queue::compute, Queue::communication);
+}
+
+float DistributedDataParallel::loss() {
+  float value = 0;
+  device_.download(&value, loss_on_device(), sizeof value);
+  return value;
+}
+
+std::uint64_t DistributedDataParallel::require_equal_replicas() {
+  Hash hash;
+  for (std::size_t slot = 0; slot < model_.layout().slots().size(); ++slot) {
+    const std::vector<float> values = model_.download(slot);
+    hash.add(std::as_bytes(std::span(values)));
+  }
+  require_agreement(world_, {{"parameters", fmt::format("hash {:016x}", hash.value())}},
+                    "the replicas have drifted apart, so the result is not to be trusted",
+                    "this is a fault of the hardware, of a library, or of linear_ddp: please report it");
+  return hash.value();
+}
+
+}  // namespace ddp

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <linear_ddp/comm/process_group.hpp>
+#include <linear_ddp/device/device.hpp>
+#include <linear_ddp/launch/world.hpp>
+#include <linear_ddp/nn/model.hpp>
+
+namespace ddp {
+
+/// How ranks' gradients are averaged. rows: every row of the step counts the same, whichever rank has it. ranks: the
+/// mean of the ranks' own means, which is PyTorch's rule (equal when all ranks have equally many rows).
+enum class Averaging { rows, ranks };
+
+/// Keeps the replicas of a model on all ranks equal: torch.nn.parallel.DistributedDataParallel.
+///
+///   DistributedDataParallel replica(world, device, group, model);
+///   replica.backward(batch, global_rows);    // loss and gradients of the whole step, on every rank
+///   optimizer.step();
+class DistributedDataParallel {
+ public:
+  /// Collective. Throws AgreedError when the ranks' models differ in shape; then every replica becomes rank 0's.
+  /// All four outlive this object.
+  DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model);
+
+  /// Collective. The averaged gradients of this step, in model.gradients(), and its loss. The loss gradient is scaled
+  /// once, at its source, so that the all-reduce is a plain sum: with `global_rows` (the rows of all ranks in this
+  /// step) by 1 / (global_rows · out): the exact mean over rows, with any share of them on any rank, also none.
+  /// Without, by PyTorch's rule: 1 / (own rows · out · ranks); a rank without rows then adds zero, as under PyTorch's
+  /// Join. Queued.
+  void backward(const Batch& batch, std::optional<std::int64_t> global_rows = std::nullopt);
+
+  /// Loss of the last backward: the mean over the step's rows (or of the ranks' means). Waits.
+  [[nodiscard]] float loss();
+  /// The same value in the device's memory.
+  [[nodiscard]] const float* loss_on_device() noexcept { return model_.gradients().data() + model_.layout().numel(); }
+
+  /// Collective. A 64-bit hash of the parameters' bytes. Throws AgreedError naming the ranks whose replicas differ from
+  /// rank 0's. Waits.
+  std::uint64_t require_equal_replicas();
+
+ private:
+  const World& world_;
+  Device& device_;
+  ProcessGroup& group_;
+  Model& model_;
+};
+
+}  // namespace ddp

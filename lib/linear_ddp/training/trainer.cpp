@@ -1,0 +1,103 @@
+#include <linear_ddp/training/trainer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/launch/collectives.hpp>
+
+namespace ddp {
+namespace {
+
+double mean_loss(const Buffer<double>& sum_over_rows, std::int64_t rows) {
+  double sum = 0;
+  sum_over_rows.download({&sum, 1});
+  return sum / static_cast<double>(rows);
+}
+
+}  // namespace
+
+Trainer::Trainer(Device& device, DistributedDataParallel& replica, Optimizer& optimizer, BatchSource& source,
+                 TrainingObserver& observer)
+    : device_(device), replica_(replica), optimizer_(optimizer), source_(source), observer_(observer) {}
+
+float Trainer::checked_loss(std::int64_t step) {
+  const float loss = replica_.loss();
+  // The all-reduce gave every rank the same value, so every rank throws.
+  if (!std::isfinite(loss)) {
+    throw AgreedError(Status::failed,
+                      fmt::format("the loss is {} at step {}: training diverged; use a smaller --lr, and "
+                                  "--standardize when features differ in scale",
+                                  loss, step));
+  }
+  return loss;
+}
+
+TrainingResult Trainer::run(const TrainerOptions& options) {
+  const bool cheap_loss = device_.memory_is_host();
+  const bool all_rows = source_.one_step_over_all_rows();
+  Buffer<double> epoch_sum(device_, 1);
+  TrainingResult result;
+
+  for (std::int64_t epoch = 0; epoch < options.epochs && result.steps < options.max_steps; ++epoch) {
+    std::int64_t epoch_rows = 0;
+    epoch_sum.upload(std::array{0.0});
+    for (std::int64_t i = 0; i < source_.steps_per_epoch() && result.steps < options.max_steps; ++i) {
+      const Step step = source_.load(epoch, i);
+      replica_.backward(step.batch, step.global_rows);
+      ++result.steps;
+      // A step over all rows evaluates the parameters that the epoch before left: its report costs no pass of its own.
+      const bool reports_epoch = all_rows && epoch > 0;
+      const bool reports_step = options.log_every > 0 && result.steps % options.log_every == 0;
+      const float loss = cheap_loss || reports_epoch || reports_step ? checked_loss(result.steps) : 0;
+      if (reports_epoch) observer_.on_epoch({epoch - 1, result.steps - 1, static_cast<double>(loss)});
+      if (reports_step) observer_.on_step({result.steps, epoch, loss, step.global_rows});
+      device_.accumulate(replica_.loss_on_device(), static_cast<double>(step.global_rows), epoch_sum.data());
+      optimizer_.step();
+      epoch_rows += step.global_rows;
+    }
+    checked_loss(result.steps);
+    result.rows += epoch_rows;
+    result.epochs = epoch + 1;
+    if (all_rows) continue;
+    result.last_epoch_loss = options.evaluate ? options.evaluate() : mean_loss(epoch_sum, epoch_rows);
+    observer_.on_epoch({epoch, result.steps, result.last_epoch_loss});
+  }
+  if (all_rows && result.steps > 0) {
+    if (!options.evaluate) {
+      const Step step = source_.load(result.epochs, 0);
+      replica_.backward(step.batch, step.global_rows);
+    }
+    result.last_epoch_loss = options.evaluate ? options.evaluate() : static_cast<double>(checked_loss(result.steps));
+    observer_.on_epoch({result.epochs - 1, result.steps, result.last_epoch_loss});
+  }
+  return result;
+}
+
+double evaluate_loss(const World& world, Device& device, Model& model, const Dataset& data) {
+  constexpr std::int64_t piece_bytes = 32 << 20;
+  const std::int64_t piece =
+      std::max<std::int64_t>(1, piece_bytes / static_cast<std::int64_t>(sizeof(float)) / data.in);
+  const std::int64_t begin = data.rows * world.rank() / world.size();
+  const std::int64_t end = data.rows * (world.rank() + 1) / world.size();
+  const std::int64_t most = std::min(piece, end - begin);
+  Buffer<float> x(device, most * data.in), y(device, most * data.out);
+  Buffer<double> piece_sum(device, 1);
+  std::array<double, 1> total{0};
+  for (std::int64_t row = begin; row < end; row += piece) {
+    const std::int64_t rows = std::min(piece, end - row);
+    x.upload({data.x.data() + row * data.in, static_cast<std::size_t>(rows * data.in)});
+    y.upload({data.y.data() + row * data.out, static_cast<std::size_t>(rows * data.out)});
+    model.loss_sum({rows, x.data(), y.data()}, piece_sum.data());
+    double sum = 0;
+    piece_sum.download({&sum, 1});
+    total[0] += sum;
+  }
+  all_reduce_sum(world, std::span(total));
+  return total[0] / (static_cast<double>(data.rows) * static_cast<double>(data.out));
+}
+
+}  // namespace ddp

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include <linear_ddp/data/batch_source.hpp>
+#include <linear_ddp/optim/sgd.hpp>
+#include <linear_ddp/parallel/distributed_data_parallel.hpp>
+
+namespace ddp {
+
+struct TrainerOptions {
+  std::int64_t epochs = 1;
+  std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< counted from the start of training
+  std::int64_t log_every = 0;                                         ///< steps between on_step calls; 0: none
+  /// Collective: the loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is reported.
+  std::function<double()> evaluate;
+};
+
+/// What a training tells while it runs; every rank calls its own with the same values.
+class TrainingObserver {
+ public:
+  struct StepReport {
+    std::int64_t step, epoch;  ///< step counts from 1
+    float loss;                ///< of the parameters before the step's update
+    std::int64_t rows;         ///< of all ranks
+  };
+  struct EpochReport {
+    std::int64_t epoch, step;
+    /// Of the parameters after the epoch, over all rows, when TrainerOptions::evaluate is given or one step is all the
+    /// data; else the mean over the epoch's rows, each under the parameters of its step.
+    double train_loss;
+  };
+  virtual ~TrainingObserver() = default;
+  virtual void on_step(const StepReport&) {}
+  virtual void on_epoch(const EpochReport&) {}
+};
+
+struct TrainingResult {
+  std::int64_t steps = 0, epochs = 0, rows = 0;
+  double last_epoch_loss = 0;  ///< as in EpochReport
+};
+
+/// The loop: batch, forward, loss, backward, all-reduce, update.
+class Trainer {
+ public:
+  /// All outlive the trainer.
+  Trainer(Device& device, DistributedDataParallel& replica, Optimizer& optimizer, BatchSource& source,
+          TrainingObserver& observer);
+
+  /// Collective. Throws AgreedError(Status::failed) at the first loss that is not finite, naming the step. On a device
+  /// whose memory the host can't read the loss is looked at when it is reported: at each on_step and on_epoch.
+  TrainingResult run(const TrainerOptions& options);
+
+ private:
+  float checked_loss(std::int64_t step);
+
+  Device& device_;
+  DistributedDataParallel& replica_;
+  Optimizer& optimizer_;
+  BatchSource& source_;
+  TrainingObserver& observer_;
+};
+
+/// Collective. The mean of the loss over all rows and outputs, in float64, each row once: rank r evaluates the rows
+/// [rows · r / ranks, rows · (r + 1) / ranks), a piece at a time.
+[[nodiscard]] double evaluate_loss(const World& world, Device& device, Model& model, const Dataset& data);
+
+}  // namespace ddp
