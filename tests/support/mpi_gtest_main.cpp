@@ -1,4 +1,5 @@
-// main for tests under mpiexec: every rank runs every test, and the run fails on all ranks when it fails on any of them.
+// main for tests under mpiexec: every rank runs every test, and the run fails on all ranks when it fails on any of
+// them.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -12,8 +13,8 @@ namespace {
 
 const World* the_world = nullptr;
 
-/// Rank 0 prints as usual; the others print only what failed, in one write a failure. A fatal failure aborts the job: the
-/// peers may already wait in a collective that this rank will never reach.
+/// Rank 0 prints as usual; the others print only what failed, in one write a failure. A fatal failure aborts the job:
+/// the peers may already wait in a collective that this rank will never reach.
 class FailureListener : public ::testing::EmptyTestEventListener {
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (!result.failed()) return;
@@ -35,7 +36,9 @@ int worst_of_all_ranks(int status) {
 
 }  // namespace
 
-const World& world() { return *the_world; }
+const World& world() {
+  return *the_world;
+}
 
 }  // namespace ddp::test
 

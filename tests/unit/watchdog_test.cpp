@@ -1,0 +1,45 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include <linear_ddp/launch/watchdog.hpp>
+
+namespace ddp {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Watchdog, ReportsACollectiveThatDoesNotEnd) {
+  std::promise<std::string> report;
+  Watchdog watchdog(50ms, [&](const std::string& text) { report.set_value(text); });
+  { const Watchdog::Watch done(watchdog, "broadcast", 8); }
+  const Watchdog::Watch stuck(watchdog, "all-reduce", 512);
+  EXPECT_THAT(report.get_future().get(), ::testing::StartsWith("all-reduce number 2 of 512 bytes has not ended"));
+}
+
+TEST(Watchdog, IsSilentWhileCollectivesEnd) {
+  bool reported = false;
+  {
+    Watchdog watchdog(400ms, [&](const std::string&) { reported = true; });
+    const auto end = std::chrono::steady_clock::now() + 1s;  // longer than the time-out, in short collectives
+    while (std::chrono::steady_clock::now() < end) {
+      const Watchdog::Watch watch(watchdog, "all-reduce", 512);
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  EXPECT_FALSE(reported);
+}
+
+TEST(Watchdog, IsSilentBetweenCollectives) {
+  bool reported = false;
+  {
+    Watchdog watchdog(50ms, [&](const std::string&) { reported = true; });
+    std::this_thread::sleep_for(500ms);
+  }
+  EXPECT_FALSE(reported);
+}
+
+}  // namespace
+}  // namespace ddp
