@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/launch/agree.hpp>
+#include "commands.hpp"
+
+namespace {
+
+using ddp::Status;
+
+/// One write a message, so that ranks' messages do not mix.
+void report(const std::string& message) {
+  const std::string line = "linear_ddp: error: " + message + "\n";
+  std::fflush(stdout);
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void run(const ddp::World& world, int argc, char** argv) {
+  const auto line = ddp::agree(world, [&] { return ddp::app::parse_command_line(argc, argv); });
+  if (line.text) {
+    if (world.rank() == 0) fmt::print("{}", line.text->text);
+    return;
+  }
+  // The watchdog's thread calls MPI_Abort while the main thread sits in MPI: not what FUNNELED promises to work, but
+  // the process is about to end, and nothing else ends its peers.
+  const auto on_timeout = [&world](const std::string& message) {
+    report(world.prefix() + message);
+    MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Status::timed_out));
+  };
+  switch (line.command) {
+    case ddp::app::Command::train:
+      return ddp::app::train(world, line.train, on_timeout);
+    case ddp::app::Command::info:
+      return ddp::app::info(world);
+  }
+}
+
+/// An error of this rank alone: its peers may wait for it, so the job ends here.
+int abort_job(const std::optional<ddp::World>& world, Status status, const std::string& message) {
+  report((world ? world->prefix() : std::string{}) + message);
+  if (world && world->size() > 1) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(status));
+  return static_cast<int>(status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::optional<ddp::World> world;
+  try {
+    world.emplace();
+    run(*world, argc, argv);
+    return 0;
+  } catch (const ddp::AgreedError& error) {
+    if (world->rank() == 0) report(error.what());
+    return static_cast<int>(error.status());
+  } catch (const ddp::Error& error) {
+    return abort_job(world, error.status(), error.what());
+  } catch (const std::exception& error) {
+    return abort_job(world, Status::failed, error.what());
+  }
+}

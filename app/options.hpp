@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <linear_ddp/data/table.hpp>
+#include <linear_ddp/device/select.hpp>
+#include <linear_ddp/optim/sgd.hpp>
+#include <linear_ddp/parallel/distributed_data_parallel.hpp>
+
+namespace ddp::app {
+
+enum class Command { train, info };
+
+/// The command line of `linear_ddp [train]`, checked.
+struct TrainOptions {
+  std::int64_t in = 10, out = 10;  ///< of the synthetic data
+  std::string data;                ///< empty: synthetic
+  TextFormat text;
+  ColumnSelection columns;
+  bool standardize = false;
+  bool bias = true;
+  std::string init = "torch";  ///< or "zeros", or a file
+  SgdOptions sgd;
+  std::optional<std::int64_t> batch_size;    ///< rows a rank a step
+  std::optional<std::int64_t> global_batch;  ///< rows over all ranks; 0: full
+  std::optional<std::int64_t> epochs, steps;
+  std::uint64_t seed = 0;
+  bool shuffle = true, drop_last = false;
+  Averaging averaging = Averaging::rows;
+  DeviceRequest device = DeviceRequest::automatic;
+  std::string backend = "auto";  ///< or "nccl", "mpi"
+  std::int64_t timeout_s = 120;
+  std::string save, metrics;
+  std::optional<std::int64_t> log_every;
+  bool evaluate_train = false, quiet = false;
+
+  /// Every option by its name on the command line, as the run uses it.
+  [[nodiscard]] nlohmann::ordered_json to_json() const;
+};
+
+/// A command line that asks for a text, not for a run: --help, --version.
+struct TextRequest {
+  std::string text;
+};
+
+struct CommandLine {
+  Command command = Command::train;
+  TrainOptions train;
+  std::optional<TextRequest> text;
+};
+
+/// Throws UseError: what is wrong, what would be accepted, the nearest known spelling.
+[[nodiscard]] CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace ddp::app

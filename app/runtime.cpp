@@ -1,0 +1,46 @@
+#include "runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/base/version.hpp>
+#include <linear_ddp/launch/collectives.hpp>
+
+namespace ddp::app {
+
+std::string choose_backend(const std::string& asked, const Device& device) {
+  const std::string fitting = device.kind() == "cuda" ? "nccl" : "mpi";
+  if (asked == "auto" || asked == fitting) return fitting;
+  throw UseError(
+      fmt::format("--backend {} does not go with --device {}: NCCL moves GPU memory, MPI host memory; use "
+                  "--backend {}",
+                  asked, device.kind(), fitting));
+}
+
+std::unique_ptr<ProcessGroup> make_group(const std::string& backend, const World& world, Device& device,
+                                         Watchdog& watchdog, std::int64_t timeout_s) {
+  if (backend == "nccl") return make_nccl_group(world, device, watchdog, std::chrono::seconds(timeout_s));
+  return make_mpi_group(world, watchdog);
+}
+
+std::vector<std::pair<std::string, std::string>> version_facts(const Device& device) {
+  std::vector<std::pair<std::string, std::string>> facts{{"linear_ddp", std::string(version())},
+                                                         {"device", std::string(device.kind())}};
+  if (device.kind() != "cuda") return facts;
+  const CudaVisibility cuda = visible_cuda_devices();
+  facts.emplace_back("NCCL", nccl_version());
+  facts.emplace_back("CUDA runtime", cuda.runtime_version);
+  facts.emplace_back("NVIDIA driver", cuda.driver_version);
+  return facts;
+}
+
+std::string describe_ranks(const World& world) {
+  const auto hosts = all_gather(world, world.host());
+  const std::size_t count = std::set(hosts.begin(), hosts.end()).size();
+  return fmt::format("{} rank{} on {} host{}", world.size(), world.size() == 1 ? "" : "s", count,
+                     count == 1 ? "" : "s");
+}
+
+}  // namespace ddp::app

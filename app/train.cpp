@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <linear_ddp/base/atomic_file.hpp>
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/base/version.hpp>
+#include <linear_ddp/data/batch_source.hpp>
+#include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/launch/preflight.hpp>
+#include <linear_ddp/training/trainer.hpp>
+#include "commands.hpp"
+#include "console.hpp"
+#include "model_file.hpp"
+#include "runtime.hpp"
+
+namespace ddp::app {
+namespace {
+
+struct TrainingData {
+  TableShare share;  // names only, once the rows are gathered
+  std::optional<Standardizer> standardizer;
+  Dataset rows;
+};
+
+/// How long to train, and on how much at once.
+struct Plan {
+  std::int64_t global_batch = 0, steps_per_epoch = 1, epochs = 1, max_steps = 0;
+  [[nodiscard]] std::int64_t total_steps() const {
+    return epochs > max_steps / steps_per_epoch ? max_steps : std::min(max_steps, epochs * steps_per_epoch);
+  }
+};
+
+constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+
+/// Collective. Before any work: an output that cannot be written must not cost a training.
+Metrics open_outputs(const World& world, const TrainOptions& options) {
+  return agree(world, [&] {
+    if (world.rank() != 0) return Metrics{};
+    if (!options.save.empty()) require_writable(options.save);
+    return options.metrics.empty() ? Metrics{} : Metrics(options.metrics);
+  });
+}
+
+/// Collective.
+std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
+  if (options.data.empty()) return std::nullopt;
+  TrainingData data;
+  data.share = read_table(world, options.data, options.text, options.columns);
+  if (options.standardize) {
+    data.standardizer.emplace(world, data.share);
+    data.standardizer->apply(data.share);
+  }
+  data.rows = gather_dataset(world, data.share);
+  data.share.features = {};
+  data.share.targets = {};
+  return data;
+}
+
+Plan make_plan(const World& world, const TrainOptions& options, const std::optional<TrainingData>& data) {
+  Plan plan;
+  const std::int64_t ranks = world.size();
+  if (data) {
+    const std::int64_t rows = data->rows.rows;
+    plan.global_batch = options.batch_size ? *options.batch_size * ranks : options.global_batch.value_or(256);
+    if (plan.global_batch == 0 || plan.global_batch > rows) plan.global_batch = rows;
+    plan.epochs = options.epochs.value_or(options.steps ? unlimited : 1);
+    plan.max_steps = options.steps.value_or(unlimited);
+    return plan;
+  }
+  plan.global_batch = options.global_batch.value_or(options.batch_size.value_or(20) * ranks);
+  if (plan.global_batch % ranks != 0) {
+    throw UseError(fmt::format("--global-batch {} cannot be shared out evenly over {} ranks, as synthetic data must be",
+                               plan.global_batch, ranks));
+  }
+  plan.max_steps = options.steps.value_or(options.epochs.value_or(1));
+  plan.steps_per_epoch = plan.max_steps;
+  return plan;
+}
+
+std::unique_ptr<BatchSource> make_source(const World& world, Device& device, const TrainOptions& options,
+                                         const std::optional<TrainingData>& data, const LinearShape& shape,
+                                         const TorchGenerator& generator, Plan& plan) {
+  if (!data) {
+    return make_synthetic_batches(device, generator, shape, plan.global_batch / world.size(), plan.steps_per_epoch,
+                                  world.size());
+  }
+  SamplerOptions sampler;
+  sampler.rows = data->rows.rows;
+  sampler.rank = world.rank();
+  sampler.ranks = world.size();
+  sampler.global_batch = plan.global_batch;
+  sampler.shuffle = options.shuffle;
+  sampler.seed = options.seed;
+  sampler.drop_last = options.drop_last;
+  auto source = make_dataset_batches(device, data->rows, sampler);
+  plan.steps_per_epoch = source->steps_per_epoch();
+  return source;
+}
+
+/// Every rank draws from its own seed; rank 0's model is the one that counts, the broadcast sees to that.
+void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
+                TorchGenerator& generator) {
+  std::vector<float> weight = model.download(0);
+  std::vector<float> bias = model.shape().bias ? model.download(1) : std::vector<float>{};
+  init_linear(generator, model.shape().in, weight, bias);
+  if (options.init == "zeros") return;
+  if (options.init == "torch") {
+    model.upload(0, weight);
+    if (!bias.empty()) model.upload(1, bias);
+  } else if (rank == 0) {
+    load_model(options.init, model, data && data->standardizer ? &*data->standardizer : nullptr);
+  }
+}
+
+Facts facts_of(const TrainOptions& options, const std::optional<TrainingData>& data, const Device& device) {
+  Facts facts = version_facts(device);
+  const auto json = options.to_json();
+  for (const auto& [name, value] : json.items()) facts.emplace_back("--" + name, value.dump());
+  if (data) facts.emplace_back("rows", std::to_string(data->rows.rows));
+  return facts;
+}
+
+void require_finite(const Model& model) {
+  for (std::size_t slot = 0; slot < model.layout().slots().size(); ++slot) {
+    for (const float value : model.download(slot)) {
+      if (!std::isfinite(value)) {
+        throw Error(Status::failed, fmt::format("the trained {} is not finite: training diverged at its last step; use "
+                                                "a smaller --lr, and --standardize when features differ in scale",
+                                                model.layout().slots()[slot].name));
+      }
+    }
+  }
+}
+
+std::string describe_data(const TrainOptions& options, const std::optional<TrainingData>& data, const Plan& plan,
+                          int ranks) {
+  if (!data) {
+    return fmt::format("synthetic: {} rows a rank and step, drawn like torch.randn from seed {} + rank",
+                       plan.global_batch / ranks, options.seed);
+  }
+  const auto& names = data->share.target_names;
+  return fmt::format(
+      "{}: {} rows, {} feature{} -> {}", options.data, data->rows.rows, data->rows.in, data->rows.in == 1 ? "" : "s",
+      names.size() <= 4 ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} targets", names.size()));
+}
+
+}  // namespace
+
+void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout) {
+  const auto started = std::chrono::steady_clock::now();
+  Console console(options.quiet || world.rank() != 0, open_outputs(world, options));
+  const SelectedDevice selected = select_device(world, options.device);
+  Device& device = *selected.device;
+  Watchdog watchdog(std::chrono::seconds(options.timeout_s), on_timeout);
+  const std::string backend = agree(world, [&] { return choose_backend(options.backend, device); });
+  console.line("linear_ddp",
+               fmt::format("{}: {}, {}, backend {}", version(), describe_ranks(world), device.description(), backend));
+  console.line("device", selected.reason);
+
+  const auto data = load_data(world, options);
+  Plan plan = agree(world, [&] { return make_plan(world, options, data); });
+  require_agreement(world, facts_of(options, data, device), "the ranks do not agree, so nothing was started",
+                    "start the same program with the same options, data and libraries on every node");
+  const auto group = make_group(backend, world, device, watchdog, options.timeout_s);
+
+  const LinearShape shape{data ? data->rows.in : options.in, data ? data->rows.out : options.out, options.bias};
+  TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
+  Model model = agree(world, [&] { return Model(device, shape); });
+  agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
+  DistributedDataParallel replica(world, device, *group, model);
+  Sgd optimizer = agree(world, [&] { return Sgd(device, model, options.sgd); });
+  const auto source = agree(world, [&] { return make_source(world, device, options, data, shape, generator, plan); });
+  console.line("model",
+               fmt::format("Linear({} -> {}), {} parameters", shape.in, shape.out, model.layout().parameters()));
+  console.line("data", describe_data(options, data, plan, world.size()));
+
+  TrainerOptions trainer_options;
+  trainer_options.epochs = plan.epochs;
+  trainer_options.max_steps = plan.max_steps;
+  trainer_options.log_every = options.log_every.value_or(!data || options.steps.value_or(unlimited) <= 1000 ? 1 : 0);
+  const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
+  const auto evaluate = [&] { return evaluate_loss(world, device, model, data->rows); };
+  if (evaluates) trainer_options.evaluate = evaluate;
+  const std::int64_t total = plan.total_steps();
+  console.expect(data ? std::min(plan.epochs, (total + plan.steps_per_epoch - 1) / plan.steps_per_epoch) : 0,
+                 data ? 0 : total, options.sgd.lr);
+
+  nlohmann::ordered_json start{{"event", "start"},
+                               {"version", version()},
+                               {"world_size", world.size()},
+                               {"device", device.kind()},
+                               {"backend", backend},
+                               {"parameters", model.layout().parameters()},
+                               {"rows", source->rows_per_epoch()},
+                               {"train_loss_is", evaluates ? "of the final parameters over all training rows"
+                                                           : "the mean over the epoch's rows"}};
+  start.update(options.to_json());
+  console.event(start);
+
+  const auto training = std::chrono::steady_clock::now();
+  nlohmann::ordered_json end{{"event", "end"}};
+  const auto seconds_since = [](auto since) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+  };
+  try {
+    const auto result = Trainer(device, replica, optimizer, *source, console).run(trainer_options);
+    const double seconds = seconds_since(training);
+    agree(world, [&] { require_finite(model); });
+    const std::uint64_t hash = replica.require_equal_replicas();
+    end.update({{"status", "ok"},
+                {"steps", result.steps},
+                {"epochs", result.epochs},
+                {"train_loss", result.last_epoch_loss},
+                {"objective", result.last_epoch_loss},
+                {"seconds", seconds},
+                {"rows_per_s", static_cast<double>(result.rows) / seconds},
+                {"parameters_hash", fmt::format("{:016x}", hash)}});
+    console.line("result", fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)",
+                                       result.last_epoch_loss, result.steps, result.steps == 1 ? "" : "s", seconds,
+                                       static_cast<double>(result.rows) / seconds));
+    console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash));
+    agree(world, [&] {
+      if (world.rank() != 0 || options.save.empty()) return;
+      save_model(options.save, model,
+                 {data ? data->share.feature_names : std::vector<std::string>{},
+                  data ? data->share.target_names : std::vector<std::string>{},
+                  data && data->standardizer ? &*data->standardizer : nullptr});
+      console.line("saved", options.save);
+    });
+  } catch (const Error& error) {
+    end.update({{"status", "error"}, {"seconds", seconds_since(training)}, {"message", error.what()}});
+    console.event(end);
+    throw;
+  }
+  console.event(end);
+  console.line("time", fmt::format("{:.3g} s from the start of the program to here", seconds_since(started)));
+  group->close();
+}
+
+}  // namespace ddp::app

@@ -1,0 +1,204 @@
+// Trainings from the command line, and the answers they must give.
+#include <cmath>
+
+#include "support/program.hpp"
+
+namespace ddp::test {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(DefaultRun, IsTheSmallestDdpProgram) {
+  // PyTorch 1.13 recorded 1.5484325885772705 and 1.3219174146652222 as the two ranks' first losses (tests/data/torch,
+  // seed_one_step); randn agrees to some ulp.
+  const ScratchFolder scratch;
+  const auto outcome = train(2, {"--metrics", scratch / "m.jsonl"});
+  EXPECT_THAT(outcome.out, HasSubstr("Linear(10 -> 10), 110 parameters"));
+  EXPECT_THAT(outcome.out, HasSubstr("2 ranks on 1 host"));
+  const auto events = read_metrics(scratch / "m.jsonl");
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[0]["event"], "start");
+  EXPECT_EQ(events[0]["world_size"], 2);
+  EXPECT_EQ(events[0]["parameters"], 110);
+  EXPECT_EQ(events[1]["event"], "step");
+  EXPECT_NEAR(events[1]["loss"], (1.5484325885772705 + 1.3219174146652222) / 2, 1e-6);
+  EXPECT_EQ(events[1]["rows"], 40);
+  EXPECT_EQ(events[3]["event"], "end");
+  EXPECT_EQ(events[3]["status"], "ok");
+}
+
+TEST(DefaultRun, RunsAloneToo) { EXPECT_EQ(run({LINEAR_DDP_PROGRAM}).status, 0); }
+
+TEST(Output, HasNoControlCharactersAndEachEpochOnce) {
+  const auto outcome = train(4, {"--data", data_path("cases/BASE.csv"), "--target", "y", "--epochs", "5"});
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\r")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\033")));
+  std::size_t epochs = 0;
+  for (std::size_t at = 0; (at = outcome.out.find("\nepoch ", at)) != std::string::npos; ++at) ++epochs;
+  EXPECT_EQ(epochs, 5U) << outcome.out;
+}
+
+TEST(Output, QuietPrintsNothing) {
+  const auto outcome = train(2, {"--quiet"});
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+TEST(Output, VersionHelpAndInfo) {
+  EXPECT_THAT(train(2, {"--version"}).out, ContainsRegex("^linear_ddp [0-9]+\\.[0-9]+\\.[0-9]+\n$"));
+  EXPECT_THAT(train(1, {"--help"}).out, HasSubstr("mpirun -np 2 linear_ddp"));
+  const auto info = train(2, {"info"});
+  EXPECT_THAT(info.out, HasSubstr("1 of 2 on "));
+  EXPECT_THAT(info.out, HasSubstr("would use"));
+}
+
+/// Loss of a zero-parameter full-batch model: the mean of y². BASE.csv's is 2 · 10.53515625, its gradient descent exact.
+TEST(FullBatch, FirstStepsDoNotDependOnTheNumberOfRanks) {
+  std::vector<std::vector<double>> losses;
+  for (const int ranks : {1, 2, 3, 4}) {
+    const ScratchFolder scratch;
+    train(ranks, {"--data", data_path("cases/BASE.csv"), "--target", "y", "--global-batch", "full", "--steps", "5",
+                  "--init", "zeros", "--lr", "0.1", "--metrics", scratch / "m.jsonl"});
+    losses.emplace_back();
+    for (const auto& event : read_metrics(scratch / "m.jsonl")) {
+      if (event["event"] == "step") losses.back().push_back(event["loss"]);
+    }
+    ASSERT_EQ(losses.back().size(), 5U);
+    EXPECT_NEAR(losses.back()[0], 2 * 10.53515625, 1e-5);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses.back()[i], losses[0][i], 1e-5 * losses[0][i]);
+  }
+}
+
+struct Trained {
+  std::vector<float> weight, bias;
+  double loss;
+};
+
+Trained trained(int ranks, std::vector<std::string> arguments) {
+  const ScratchFolder scratch;
+  arguments.insert(arguments.end(), {"--save", scratch / "m.safetensors", "--metrics", scratch / "m.jsonl"});
+  train(ranks, arguments);
+  const StoredFile model = read_safetensors(scratch / "m.safetensors");
+  const bool has_bias = model.tensors.size() == 2;
+  return {model.at("weight").floats(), has_bias ? model.at("bias").floats() : std::vector<float>{},
+          read_metrics(scratch / "m.jsonl").back()["train_loss"]};
+}
+
+std::vector<std::string> full_batch(const std::string& file, const std::string& target, std::vector<std::string> rest) {
+  rest.insert(rest.begin(), {"--data", data_path(file), "--target", target, "--global-batch", "full"});
+  return rest;
+}
+
+TEST(FullBatch, OneStepOverFiveRowsCountsEveryRowOnce) {
+  // x = 1 … 5, y = 2 x, from w = 0: w = 2 lr · Σ 2x² / 5 = 0.44. A mean of the ranks' means would give 0.503 or 0.433.
+  for (const int ranks : {1, 2, 3, 4}) {
+    const auto model = trained(ranks, full_batch("cases/D03-five-rows.csv", "y",
+                                                 {"--no-bias", "--init", "zeros", "--lr", "0.01", "--steps", "1"}));
+    EXPECT_FLOAT_EQ(model.weight[0], 0.44F) << ranks << " ranks";
+  }
+}
+
+TEST(FullBatch, FewerRowsThanRanks) {
+  for (const int ranks : {1, 4, 7}) {
+    const auto model = trained(ranks, full_batch("cases/D01-three-rows.csv", "y",
+                                                 {"--no-bias", "--init", "zeros", "--lr", "0.01", "--steps", "1"}));
+    EXPECT_NEAR(model.weight[0], 0.56 / 3, 1e-7) << ranks << " ranks";
+  }
+}
+
+TEST(MiniBatches, EndTogetherWhenTheRowsDoNotDivide) {
+  const auto model = trained(2, {"--data", data_path("cases/D03-five-rows.csv"), "--target", "y", "--global-batch", "2",
+                                 "--no-bias", "--lr", "0.01", "--epochs", "50"});
+  EXPECT_NEAR(model.weight[0], 2, 1e-5);
+}
+
+TEST(MiniBatches, TheSameOrderForAnyNumberOfRanks) {
+  std::vector<Trained> models;
+  for (const int ranks : {1, 2, 3}) {
+    models.push_back(trained(ranks, {"--data", data_path("datasets/diabetes.csv"), "--target", "target", "--standardize",
+                                     "--global-batch", "50", "--epochs", "3", "--lr", "0.01", "--seed", "7"}));
+    for (std::size_t i = 0; i < models[0].weight.size(); ++i) {
+      EXPECT_NEAR(models.back().weight[i], models[0].weight[i], 1e-5 * (1 + std::abs(models[0].weight[i])));
+    }
+  }
+}
+
+TEST(Diabetes, ReachesTheLeastSquaresOptimum) {
+  // tests/data/datasets: mean squared error 2859.69634758675, and the coefficients for raw features.
+  const double raw[] = {-0.036361224223625484, -22.859648090498386, 5.602962091923705, 1.1168079933181907,
+                        -1.08999633406324, 0.746450455514226, 0.3720047150891531, 6.533831935990339,
+                        68.48312496478829, 0.2801169893215044};
+  double first_loss = 0;
+  for (const int ranks : {1, 2, 3}) {
+    const auto model = trained(ranks, full_batch("datasets/diabetes.csv", "target",
+                                                 {"--standardize", "--epochs", "5000", "--lr", "0.1", "--momentum",
+                                                  "0.9", "--evaluate-train", "--quiet"}));
+    EXPECT_NEAR(model.loss, 2859.69634758675, 1e-4 * 2859.69634758675) << ranks << " ranks";
+    if (ranks == 1) first_loss = model.loss;
+    EXPECT_NEAR(model.loss, first_loss, 1e-5 * first_loss);
+    // The loss is flat at its optimum: 1e-6 of it is 1e-3 of a standard error of a coefficient.
+    for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(model.weight[i], raw[i], 0.02 * (1 + std::abs(raw[i])));
+  }
+}
+
+TEST(Standardize, AConstantColumnKeepsWeightZero) {
+  const auto model = trained(3, full_batch("cases/N02-constant.csv", "y",
+                                           {"--standardize", "--init", "zeros", "--epochs", "500", "--lr", "0.1"}));
+  EXPECT_EQ(model.weight.size(), 2U);
+  const std::size_t constant = model.weight[0] == 0 ? 0 : 1;
+  EXPECT_EQ(model.weight[constant], 0);
+  EXPECT_NEAR(model.weight[1 - constant], 2, 1e-5);
+  EXPECT_NEAR(model.bias[0], 1, 1e-4);
+}
+
+TEST(Standardize, MendsWhatDivergesWithout) {
+  const auto model = trained(2, full_batch("cases/N06-unscaled.csv", "y",
+                                           {"--standardize", "--init", "zeros", "--epochs", "500", "--lr", "0.1"}));
+  EXPECT_NEAR(model.weight[0], 0.0003, 1e-8);
+  EXPECT_NEAR(model.bias[0], 1, 1e-4);
+}
+
+TEST(Init, ASavedModelGoesOnWhereItEnded) {
+  const ScratchFolder scratch;
+  const auto arguments = [&](std::vector<std::string> rest) {
+    return full_batch("datasets/diabetes.csv", "target", std::move(rest));
+  };
+  train(2, arguments({"--standardize", "--steps", "200", "--lr", "0.1", "--save", scratch / "half.safetensors"}));
+  const auto resumed =
+      trained(2, arguments({"--standardize", "--steps", "200", "--lr", "0.1", "--init", scratch / "half.safetensors"}));
+  const auto whole = trained(2, arguments({"--standardize", "--steps", "400", "--lr", "0.1"}));
+  EXPECT_NEAR(resumed.loss, whole.loss, 1e-5 * whole.loss);
+}
+
+TEST(Columns, ByNameAndByNumberAreTheSame) {
+  const auto by_name = trained(2, {"--data", data_path("cases/BASE.csv"), "--target", "y", "--features", "b,a",
+                                   "--global-batch", "full", "--steps", "20", "--lr", "0.1", "--init", "zeros"});
+  const auto by_number = trained(2, {"--data", data_path("cases/BASE.csv"), "--target", "#2", "--features", "#1,#0",
+                                     "--global-batch", "full", "--steps", "20", "--lr", "0.1", "--init", "zeros"});
+  EXPECT_EQ(by_name.weight, by_number.weight);
+  EXPECT_EQ(by_name.bias, by_number.bias);
+}
+
+TEST(Collinear, GradientDescentFromZeroGivesTheMinimumNorm) {
+  const auto model = trained(2, full_batch("cases/N03-identical.csv", "y",
+                                           {"--init", "zeros", "--lr", "0.05", "--epochs", "3000"}));
+  EXPECT_NEAR(model.weight[0], 0.5, 1e-4);
+  EXPECT_NEAR(model.weight[1], 0.5, 1e-4);
+  EXPECT_NEAR(model.bias[0], 0, 1e-3);
+}
+
+TEST(Launch, AnInteractiveSlurmShellIsNoProofOfTasks) {
+  const auto outcome = run({LINEAR_DDP_PROGRAM}, {{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "1"}});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST(Launch, NoVisibleGpuMeansTheCpuAndOneLineSaysWhy) {
+  const auto outcome = train(2, {}, {{"CUDA_VISIBLE_DEVICES", ""}});
+  EXPECT_THAT(outcome.out, ContainsRegex("device +.*cpu.*(CUDA_VISIBLE_DEVICES|driver|without CUDA)"));
+}
+
+}  // namespace
+}  // namespace ddp::test

@@ -1,0 +1,115 @@
+// Recorded runs of PyTorch's DistributedDataParallel, reproduced step by step: one case a recording, those whose number of
+// ranks is ours.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <linear_ddp/launch/collectives.hpp>
+#include <linear_ddp/optim/sgd.hpp>
+#include <linear_ddp/parallel/distributed_data_parallel.hpp>
+#include "support/mpi_test_world.hpp"
+#include "support/torch_run.hpp"
+
+namespace ddp::test {
+
+// Found by gtest when it prints a parameter.
+void PrintTo(const TorchRun& run, std::ostream* stream) { *stream << run.name; }
+
+namespace {
+
+/// Both sides round in float; products are summed in another order than PyTorch's.
+constexpr double loss_tolerance = 2e-5;       // relative
+constexpr double parameter_tolerance = 1e-5;  // absolute plus relative, after 100 steps or fewer
+
+class TorchReferenceTest : public ::testing::TestWithParam<TorchRun> {
+ protected:
+  static double option(const TorchRun& run, const char* name, double otherwise) {
+    const auto at = run.optimizer_numbers.find(name);
+    return at == run.optimizer_numbers.end() ? otherwise : at->second;
+  }
+
+  static SgdOptions sgd_options(const TorchRun& run) {
+    return {.lr = option(run, "lr", 0.001),
+            .momentum = option(run, "momentum", 0),
+            .dampening = option(run, "dampening", 0),
+            .weight_decay = option(run, "weight_decay", 0),
+            .nesterov = option(run, "nesterov", 0) != 0};
+  }
+
+  /// The largest |ours - theirs| / (1 + |theirs|) over a recorded set of tensors.
+  double deviation(const std::map<std::string, RecordedTensor>& recorded, std::span<const float> flat,
+                   const ParameterLayout& layout) {
+    double largest = 0;
+    for (const auto& slot : layout.slots()) {
+      const auto& theirs = recorded.at("0." + slot.name).values;
+      EXPECT_EQ(static_cast<std::int64_t>(theirs.size()), slot.numel);
+      for (std::size_t i = 0; i < theirs.size(); ++i) {
+        const auto expected = static_cast<double>(theirs[i]);
+        const auto actual = static_cast<double>(flat[static_cast<std::size_t>(slot.offset) + i]);
+        largest = std::max(largest, std::abs(actual - expected) / (1 + std::abs(expected)));
+      }
+    }
+    return largest;
+  }
+};
+
+TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
+  const TorchRun& run = GetParam();
+  if (run.world_size != world().size()) GTEST_SKIP() << "needs " << run.world_size << " ranks";
+  if (const std::string feature = missing_feature(run); !feature.empty()) GTEST_SKIP() << "not there yet: " << feature;
+
+  const auto device = make_cpu_device();
+  Watchdog watchdog;
+  const auto group = make_mpi_group(world(), watchdog);
+  Model model(*device, {run.layers.front(), run.layers.back(), run.bias});
+  for (std::size_t slot = 0; world().rank() == 0 && slot < model.layout().slots().size(); ++slot) {
+    model.upload(slot, run.initial.at("0." + model.layout().slots()[slot].name).values);
+  }
+  DistributedDataParallel replica(world(), *device, *group, model);
+  Sgd optimizer(*device, model, sgd_options(run));
+
+  const int rank = world().rank();
+  const auto& own_losses = run.losses.at(static_cast<std::size_t>(rank));
+  Buffer<double> loss_sum(*device, 1);
+  double worst_loss = 0, worst_gradient = 0;
+  for (std::int64_t step = 0; step < run.steps; ++step) {
+    // A rank that has run out of batches joins the others' steps with no rows, as under DDP's join.
+    Batch batch;
+    if (step < run.steps_of(rank)) batch = {run.batch, run.x(rank, step).data(), run.y(rank, step).data()};
+    if (batch.rows > 0) {
+      model.loss_sum(batch, loss_sum.data());
+      const double loss = *loss_sum.data() / static_cast<double>(batch.rows * model.shape().out);
+      const double expected = own_losses.at(static_cast<std::size_t>(step));
+      worst_loss = std::max(worst_loss, std::abs(loss - expected) / std::abs(expected));
+    }
+    replica.backward(batch);
+
+    double mean_of_ranks = 0;
+    for (int r = 0; r < run.world_size; ++r) {
+      if (step < run.steps_of(r)) mean_of_ranks += run.losses[static_cast<std::size_t>(r)][static_cast<std::size_t>(step)];
+    }
+    mean_of_ranks /= run.world_size;
+    worst_loss = std::max(worst_loss, std::abs(static_cast<double>(replica.loss()) - mean_of_ranks) / mean_of_ranks);
+    if (step == 0) worst_gradient = deviation(run.grad1, model.gradients(), model.layout());
+    optimizer.step();
+  }
+  std::vector<double> worst{worst_loss, worst_gradient, deviation(run.final, model.parameters(), model.layout())};
+  all_reduce_max(world(), worst);
+  EXPECT_LE(worst[0], loss_tolerance);
+  EXPECT_LE(worst[1], parameter_tolerance);
+  EXPECT_LE(worst[2], parameter_tolerance);
+  EXPECT_NO_THROW(replica.require_equal_replicas());
+  RecordProperty("largest_deviation", ::testing::PrintToString(worst));
+  if (rank == 0) {
+    std::cout << run.name << ": largest deviation of a loss " << worst[0] << ", of the first gradient " << worst[1]
+              << ", of a final parameter " << worst[2] << "\n";
+  }
+  group->close();
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, TorchReferenceTest, ::testing::ValuesIn(find_torch_runs()),
+                         [](const auto& recording) { return recording.param.name; });
+
+}  // namespace
+}  // namespace ddp::test
