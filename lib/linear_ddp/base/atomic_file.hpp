@@ -7,9 +7,11 @@
 
 namespace ddp {
 
-/// Writes parts one after the other as a whole file or not at all: to a temporary file in the same folder, flushed to disk
-/// (fsync), renamed over `path`, folder flushed. Missing folders are made. Throws Error with the system's words; the
-/// temporary file is gone then, and what was at `path` before is untouched.
+/// Writes parts one after the other as a whole file or not at all: to a temporary file in the same folder, flushed to
+/// disk (fsync), renamed over `path`, folder flushed. Missing folders are made. Throws Error with the system's words;
+/// the temporary file is gone then, and what was at `path` before is untouched (or, when only the folder could not be
+/// flushed, already replaced as a whole). A `path` that is there and is no regular file (a folder, /dev/null) is
+/// refused.
 void write_file_atomically(const std::string& path, const std::vector<std::span<const std::byte>>& parts);
 
 /// Finds out, before hours of work, whether write_file_atomically(path, …) can: makes missing folders and a temporary
