@@ -25,3 +25,16 @@ function(add_mpi_test path)
       ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}" SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
   endforeach()
 endfunction()
+
+# add_cli_test(cli/x_test): one executable, one CTest entry; runs programs, most of all linear_ddp, on up to 4 ranks.
+function(add_cli_test path)
+  get_filename_component(name ${path} NAME)
+  add_executable(${name} ${path}.cpp)
+  target_link_libraries(${name} PRIVATE subprocess GTest::gtest_main)
+  if(TARGET linear_ddp_app)
+    add_dependencies(${name} linear_ddp_app)
+  endif()
+  add_test(NAME cli.${name} COMMAND ${name})
+  set_tests_properties(cli.${name} PROPERTIES LABELS cli PROCESSORS 4 TIMEOUT 300
+    ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}")
+endfunction()
