@@ -8,8 +8,8 @@
 
 namespace ddp {
 
-/// PyTorch's CPU random numbers: what follows `torch.manual_seed(seed)`, draw by draw. Integers and uniforms are equal bit
-/// for bit; randn to the last bits of log and cos (PyTorch's are vectorised). Recorded in tests/data/torch.
+/// PyTorch's CPU random numbers: what follows `torch.manual_seed(seed)`, draw by draw. Integers and uniforms are equal
+/// bit for bit; randn to the last bits of log and cos (PyTorch's are vectorised). Recorded in tests/data/torch.
 class TorchGenerator {
  public:
   /// Seeds mt19937 with the low 32 bits of the seed, as PyTorch does.
@@ -21,12 +21,14 @@ class TorchGenerator {
   void uniform(std::span<float> values, float low, float high);
   /// torch.randn: two algorithms, below 16 values and from 16 on.
   void randn(std::span<float> values);
-  /// torch.randint(bound, …), 0 < bound <= 2^32.
+  /// torch.randint(bound, …), 0 < bound < 2^32, as PyTorch 1.13 draws it (newer ones take 64 bits from a bound of 2^28
+  /// on). Throws Error for another bound.
   void randint(std::span<std::int64_t> values, std::int64_t bound);
   /// torch.randperm(n).
   [[nodiscard]] std::vector<std::int64_t> randperm(std::int64_t n);
 
  private:
+  [[nodiscard]] std::uint64_t next_64_bits();
   [[nodiscard]] float next_float();
   [[nodiscard]] double next_double();
   [[nodiscard]] double next_normal();
