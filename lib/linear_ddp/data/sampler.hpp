@@ -7,14 +7,18 @@
 namespace ddp {
 
 struct SamplerOptions {
-  std::int64_t rows = 0;          ///< of the data set
+  std::int64_t rows = 0;  ///< of the data set
   int rank = 0, ranks = 1;
   std::int64_t global_batch = 0;  ///< rows over all ranks at each step, 1 or more
   bool shuffle = true;
   std::uint64_t seed = 0;
-  bool drop_last = false;  ///< leave out the last step of an epoch when it would be smaller than the others
-  /// PyTorch's padding: rows from the start are repeated until every rank has as many. Off: ranks short of a row take
-  /// part in the step with fewer rows, or none, and no row is used twice.
+  /// What an epoch's order loses at its end. Without repeat: the last step, when it would be smaller than global_batch;
+  /// steps() is rows / global_batch rounded down, and may be 0. With repeat: what torch's DistributedSampler drops,
+  /// rows mod ranks rows, instead of repeating any; the last step may still be smaller than global_batch.
+  bool drop_last = false;
+  /// Off: an epoch uses each row once; ranks short of a row take part in the step with fewer rows, or none. On:
+  /// PyTorch's padding, rows from the start of the order are used again until every rank has equally many in the epoch.
+  /// The steps are then PyTorch's when global_batch is a multiple of ranks.
   bool repeat = false;
 };
 
@@ -36,9 +40,12 @@ class DistributedSampler {
   [[nodiscard]] std::int64_t global_rows(std::int64_t step) const noexcept;
 
  private:
+  /// Of the places below `place` in the epoch's order, how many are this rank's.
+  [[nodiscard]] std::int64_t own_places_below(std::int64_t place) const noexcept;
+
   SamplerOptions options_;
-  std::int64_t total_ = 0;            // length of an epoch's order, after padding or dropping
-  std::vector<std::int64_t> own_;     // this rank's rows of the epoch
+  std::int64_t total_ = 0;         // length of an epoch's order, after padding or dropping
+  std::vector<std::int64_t> own_;  // this rank's rows of the epoch
 };
 
 }  // namespace ddp

@@ -1,0 +1,78 @@
+#include <linear_ddp/data/sampler.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <linear_ddp/base/checked.hpp>
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/nn/torch_generator.hpp>
+
+namespace ddp {
+namespace {
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw UseError("sampler: " + message);
+}
+
+void require_valid(const SamplerOptions& options) {
+  require(options.rows >= 1, fmt::format("the data set has {} rows, at least 1 is needed", options.rows));
+  require(options.ranks >= 1, fmt::format("{} ranks, at least 1 is needed", options.ranks));
+  require(options.rank >= 0 && options.rank < options.ranks,
+          fmt::format("rank {} is not in [0, {})", options.rank, options.ranks));
+  require(options.global_batch >= 1,
+          fmt::format("a global batch of {} rows, at least 1 is needed", options.global_batch));
+}
+
+std::int64_t round_down(std::int64_t value, std::int64_t step) {
+  return value - value % step;
+}
+
+std::int64_t rows_of_epoch(const SamplerOptions& options) {
+  if (!options.repeat) return options.drop_last ? round_down(options.rows, options.global_batch) : options.rows;
+  const std::int64_t ranks = options.ranks;
+  return options.drop_last ? round_down(options.rows, ranks) : round_up(options.rows, ranks);
+}
+
+}  // namespace
+
+DistributedSampler::DistributedSampler(const SamplerOptions& options) : options_(options) {
+  require_valid(options);
+  total_ = rows_of_epoch(options);
+  set_epoch(0);
+}
+
+void DistributedSampler::set_epoch(std::int64_t epoch) {
+  std::vector<std::int64_t> order;  // empty: 0, 1, 2, …
+  if (options_.shuffle) {
+    order = TorchGenerator(options_.seed + static_cast<std::uint64_t>(epoch)).randperm(options_.rows);
+  }
+  own_.resize(static_cast<std::size_t>(own_places_below(total_)));
+  std::int64_t place = options_.rank;
+  for (std::int64_t& row : own_) {
+    const std::int64_t source = place % options_.rows;  // padding goes round and round when rows < ranks
+    row = options_.shuffle ? order[static_cast<std::size_t>(source)] : source;
+    place += options_.ranks;
+  }
+}
+
+std::int64_t DistributedSampler::own_places_below(std::int64_t place) const noexcept {
+  return (place - options_.rank + options_.ranks - 1) / options_.ranks;
+}
+
+std::int64_t DistributedSampler::steps() const noexcept {
+  return total_ / options_.global_batch + (total_ % options_.global_batch != 0 ? 1 : 0);
+}
+
+std::int64_t DistributedSampler::global_rows(std::int64_t step) const noexcept {
+  return std::clamp<std::int64_t>(total_ - step * options_.global_batch, 0, options_.global_batch);
+}
+
+std::span<const std::int64_t> DistributedSampler::rows_of_step(std::int64_t step) const {
+  const std::int64_t begin = step * options_.global_batch;
+  const auto first = static_cast<std::size_t>(own_places_below(begin));
+  const auto last = static_cast<std::size_t>(own_places_below(begin + global_rows(step)));
+  return std::span(own_).subspan(first, last - first);
+}
+
+}  // namespace ddp
