@@ -3,21 +3,22 @@ set(LINEAR_DDP_MPI_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   OMPI_MCA_btl_vader_single_copy_mechanism=none)
 
-# add_unit_test(unit/x_test): one executable, one process, one CTest entry.
+# add_unit_test(unit/x_test [LIBRARIES ...]): one executable, one process, one CTest entry.
 function(add_unit_test path)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES")
   get_filename_component(name ${path} NAME)
   add_executable(${name} ${path}.cpp)
-  target_link_libraries(${name} PRIVATE test_support GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE test_support ${arg_LIBRARIES} GTest::gtest_main)
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}")
 endfunction()
 
-# add_mpi_test(mpi/x_test RANKS 1 2 4 [LABELS ...]): one executable, one CTest entry for each number of ranks.
+# add_mpi_test(mpi/x_test RANKS 1 2 4 [LABELS ...] [LIBRARIES ...]): one executable, one CTest entry for each number of ranks.
 function(add_mpi_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RANKS;LABELS;LIBRARIES")
   get_filename_component(name ${path} NAME)
   add_executable(${name} ${path}.cpp)
-  target_link_libraries(${name} PRIVATE test_support mpi_gtest_main)
+  target_link_libraries(${name} PRIVATE mpi_gtest_main ${arg_LIBRARIES})
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME mpi.${name}.np${ranks} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks}
       ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}> ${MPIEXEC_POSTFLAGS})
@@ -31,9 +32,7 @@ function(add_cli_test path)
   get_filename_component(name ${path} NAME)
   add_executable(${name} ${path}.cpp)
   target_link_libraries(${name} PRIVATE subprocess GTest::gtest_main)
-  if(TARGET linear_ddp_app)
-    add_dependencies(${name} linear_ddp_app)
-  endif()
+  add_dependencies(${name} linear_ddp_app)
   add_test(NAME cli.${name} COMMAND ${name})
   set_tests_properties(cli.${name} PROPERTIES LABELS cli PROCESSORS 4 TIMEOUT 300
     ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}")
