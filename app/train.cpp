@@ -151,7 +151,6 @@ std::string describe_data(const TrainOptions& options, const std::optional<Train
 }  // namespace
 
 void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout) {
-  const auto started = std::chrono::steady_clock::now();
   Console console(options.quiet || world.rank() != 0, open_outputs(world, options));
   const SelectedDevice selected = select_device(world, options.device);
   Device& device = *selected.device;
@@ -237,7 +236,6 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
     throw;
   }
   console.event(end);
-  console.line("time", fmt::format("{:.3g} s from the start of the program to here", seconds_since(started)));
   group->close();
 }
 

@@ -197,7 +197,7 @@ TEST(Launch, AnInteractiveSlurmShellIsNoProofOfTasks) {
 
 TEST(Launch, NoVisibleGpuMeansTheCpuAndOneLineSaysWhy) {
   const auto outcome = train(2, {}, {{"CUDA_VISIBLE_DEVICES", ""}});
-  EXPECT_THAT(outcome.out, ContainsRegex("device +.*cpu.*(CUDA_VISIBLE_DEVICES|driver|without CUDA)"));
+  EXPECT_THAT(outcome.out, ContainsRegex("device +CPU.*(CUDA_VISIBLE_DEVICES|driver|without CUDA)"));
 }
 
 }  // namespace
