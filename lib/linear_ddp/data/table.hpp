@@ -26,7 +26,7 @@ struct SelectedColumns {
 enum class Header { automatic, yes, no };
 
 struct TextFormat {
-  Header header = Header::automatic;  ///< automatic: the first record is a header when a field of it is no number
+  Header header = Header::automatic;  ///< automatic: the first record is a header when a field is no number (nor an NA)
   char delimiter = 0;                 ///< 0: by extension, a comma but for .tsv
   char decimal = '.';
 };

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace ddp {
+
+/// Numbers of one type, converted to double (the nearest one, for integers above 2^53).
+struct NpyDecoder {
+  std::size_t element_bytes = 0;
+  /// Reads `count` elements that are `in_stride` bytes apart and writes them `out_stride` doubles apart.
+  void (*decode)(const char* in, std::size_t in_stride, std::size_t count, double* out,
+                 std::size_t out_stride) = nullptr;
+};
+
+/// type: "f8", "i2", … as in a header that was read; byte_order: one of < > = |.
+[[nodiscard]] NpyDecoder npy_decoder(std::string_view type, char byte_order);
+
+}  // namespace ddp

@@ -1,0 +1,46 @@
+#include <linear_ddp/data/table_share.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/launch/collectives.hpp>
+
+namespace ddp {
+
+SelectedColumns select_columns_of(const InputFile& file, const std::vector<std::string>& names,
+                                  const ColumnSelection& selection) {
+  try {
+    return select_columns(names, selection);
+  } catch (const UseError& error) {
+    throw UseError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+}
+
+TableShare empty_share(const std::vector<std::string>& names, const SelectedColumns& columns) {
+  TableShare share;
+  for (const auto column : columns.features) share.feature_names.push_back(names[static_cast<std::size_t>(column)]);
+  for (const auto column : columns.targets) share.target_names.push_back(names[static_cast<std::size_t>(column)]);
+  return share;
+}
+
+void require_same_size(const World& world, const InputFile& file) {
+  const auto sizes = all_gather(world, file.size());
+  const auto other = std::find_if(sizes.begin(), sizes.end(), [&](std::int64_t size) { return size != sizes[0]; });
+  if (other == sizes.end()) return;
+  throw AgreedError(
+      Status::wrong_use,
+      fmt::format("{} has {} bytes for rank 0 but {} for rank {}; let all ranks read the same file, and let "
+                  "it be complete",
+                  file.path(), sizes[0], *other, other - sizes.begin()));
+}
+
+void place_share(const World& world, TableShare& share) {
+  share.first_row = sum_of_ranks_before(world, share.rows);
+  share.total_rows = share.rows;
+  all_reduce_sum(world, std::span(&share.total_rows, 1));
+}
+
+}  // namespace ddp

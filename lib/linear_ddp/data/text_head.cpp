@@ -1,0 +1,116 @@
+#include <linear_ddp/data/text_head.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/excerpt.hpp>
+#include <linear_ddp/data/field_splitter.hpp>
+#include <linear_ddp/data/number.hpp>
+#include <linear_ddp/data/record_reader.hpp>
+
+namespace ddp {
+namespace {
+
+using Fields = std::vector<std::string>;
+
+/// Skips the byte order mark that Excel writes.
+std::int64_t begin_of_text(const InputFile& file) {
+  std::array<char, 3> bytes{};
+  const std::string_view start(bytes.data(), file.read(0, bytes));
+  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
+    throw UseError(fmt::format("{}: this is UTF-16 text; save it as UTF-8", file.path()));
+  }
+  return start == "\xEF\xBB\xBF" ? 3 : 0;
+}
+
+std::string without_doubled_quotes(std::string_view field) {
+  std::string text(field);
+  for (std::size_t at = text.find("\"\""); at != text.npos; at = text.find("\"\"", at + 1)) text.erase(at, 1);
+  return text;
+}
+
+/// The next record that is not blank.
+std::optional<Fields> next_fields(RecordReader& reader, char delimiter, const std::string& path, std::int64_t& line) {
+  Record record;
+  do {
+    if (!reader.next(record)) return std::nullopt;
+  } while (trimmed(record.text, delimiter).empty());
+  line = record.line;
+  Fields fields;
+  FieldSplitter splitter(record, delimiter);
+  for (std::string_view field; splitter.next(field);) fields.push_back(without_doubled_quotes(field));
+  if (splitter.fault()) throw UseError(fmt::format("{}, line {}: there is {}", path, line, splitter.fault()));
+  return fields;
+}
+
+bool ends_with_delimiter(const Fields& fields) {
+  return fields.size() > 1 && fields.back().empty();
+}
+
+/// A field that is no number makes a header. NA is no proof, or a first row with a gap would silently be lost; nor is
+/// the empty field behind a trailing delimiter.
+bool is_header(const Fields& fields, char decimal) {
+  return std::any_of(fields.begin(), fields.end() - (ends_with_delimiter(fields) ? 1 : 0),
+                     [&](const std::string& field) {
+                       return field.empty() || parse_number(field, decimal).fault == NumberFault::not_a_number;
+                     });
+}
+
+}  // namespace
+
+TextHead read_text_head(const InputFile& file, const TextFormat& format) {
+  TextHead head;
+  head.data_begin = begin_of_text(file);
+  RecordReader reader(file, head.data_begin, 1);
+  auto first = next_fields(reader, format.delimiter, file.path(), head.first_row_line);
+  const bool header = first && (format.header == Header::yes ||
+                                (format.header == Header::automatic && is_header(*first, format.decimal)));
+  auto row = first;
+  if (header) {
+    head.names = std::move(*first);
+    head.data_begin = reader.offset();
+    head.data_line = reader.line();
+    row = next_fields(reader, format.delimiter, file.path(), head.first_row_line);
+  }
+  if (!row) {
+    throw UseError(fmt::format("{}: no data rows: {}", file.path(), header ? "only a header" : "the file is empty"));
+  }
+
+  // One empty field at the end is no column when the first row has it and no name claims it; the other rows are held to
+  // what the first one does.
+  const std::size_t named = head.names.size() - (ends_with_delimiter(head.names) ? 1 : 0);
+  head.trailing_delimiter = ends_with_delimiter(*row) && (!header || row->size() == named + 1);
+  if (header) {
+    if (head.trailing_delimiter || row->size() == named) head.names.resize(named);
+  } else {
+    const std::size_t columns = row->size() - (head.trailing_delimiter ? 1 : 0);
+    for (std::size_t column = 0; column < columns; ++column) head.names.push_back(fmt::format("#{}", column));
+  }
+  if (head.names.size() == 1 && head.names[0].find_first_of(";,\t|") != std::string::npos) {
+    throw UseError(
+        fmt::format("{}: with {} as the delimiter the table has one column, {}; is the delimiter another one?",
+                    file.path(), excerpt(std::string(1, format.delimiter)), excerpt(head.names[0])));
+  }
+  return head;
+}
+
+TextFormat complete_format(TextFormat format, const std::string& path) {
+  if (format.delimiter == 0) format.delimiter = lower_case_extension(path) == ".tsv" ? '\t' : ',';
+  constexpr std::string_view taken = "\"\r\n+-0123456789eE";
+  if (taken.find(format.delimiter) != taken.npos || format.delimiter == format.decimal) {
+    throw UseError(fmt::format("{} cannot be the delimiter of a table whose decimal sign is {}",
+                               excerpt(std::string(1, format.delimiter)), excerpt(std::string(1, format.decimal))));
+  }
+  if (format.decimal != '.' && format.decimal != ',') {
+    throw UseError(
+        fmt::format("{} cannot be the decimal sign; '.' and ',' can", excerpt(std::string(1, format.decimal))));
+  }
+  return format;
+}
+
+}  // namespace ddp

@@ -1,0 +1,222 @@
+// .npy arrays, read in shares. The cases are of tests/data/cases, each a report of what broke elsewhere.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <random>
+
+#include "support/table_file.hpp"
+
+namespace ddp {
+namespace {
+
+using test::case_path;
+using test::expect_base;
+using test::refusal;
+using test::SharedFile;
+using test::whole;
+using test::world;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TableShare read(const std::string& name, const ColumnSelection& selection = {}) {
+  return read_table(world(), case_path(name), {}, selection);
+}
+
+std::string refusal_of_case(const std::string& name) {
+  return refusal([&] { return read(name); });
+}
+
+std::string npy(const std::string& literal, const std::string& data, char version = 1) {
+  std::string length{static_cast<char>(literal.size() & 0xFF), static_cast<char>(literal.size() >> 8)};
+  if (version > 1) length += std::string(2, '\0');
+  return "\x93NUMPY" + std::string{version, '\0'} + length + literal + data;
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values, bool swapped = false) {
+  std::string bytes;
+  for (const T value : values) {
+    auto one = std::bit_cast<std::array<char, sizeof(T)>>(value);
+    if (swapped) std::reverse(one.begin(), one.end());
+    bytes.append(one.data(), one.size());
+  }
+  return bytes;
+}
+
+std::string refusal_of(const std::string& content) {
+  const SharedFile file("refused.npy", content);
+  return refusal([&] { return read_table(world(), file.path(), {}, {}); });
+}
+
+TEST(NpyTable, ReadsWhatBrokeOtherReaders) {
+  for (const char* name : {"P20-c.npy", "P20-fortran.npy", "P21-bigendian.npy", "P21-bigendian-f4-fortran.npy",
+                           "P22-f2.npy", "P22-f4.npy", "P23-v2.npy"}) {
+    SCOPED_TRACE(name);
+    expect_base(read(name));
+    expect_base(read(name, {{"#0", "#1"}, {"#2"}}));
+  }
+  expect_base(read("P22-i8.npy"), 7);  // the row with fractions is left out
+  expect_base(read("P22-i4.npy"), 7);
+  const auto square = whole(read("P20-square-fortran.npy"));
+  EXPECT_THAT(square.features, ElementsAre(0, 1, 3, 4, 6, 7));
+  EXPECT_THAT(square.targets, ElementsAre(2, 5, 8));
+}
+
+TEST(NpyTable, BytesAndBooleansAreNumbers) {
+  // What the files hold, from their bytes behind the header of 128.
+  for (const char* name : {"P22-u1.npy", "P22-b1.npy"}) {
+    std::ifstream file(case_path(name), std::ios::binary);
+    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    const auto table = whole(read(name));
+    ASSERT_EQ(table.rows, 7);
+    for (std::size_t row = 0; row < 7; ++row) {
+      EXPECT_EQ(table.features[2 * row + 1], static_cast<unsigned char>(content[128 + 3 * row + 1]));
+      EXPECT_EQ(table.targets[row], static_cast<unsigned char>(content[128 + 3 * row + 2]));
+    }
+  }
+}
+
+TEST(NpyTable, RefusesWhatIsNoTable) {
+  EXPECT_THAT(refusal_of_case("P22-complex.npy"), HasSubstr("'<c16'"));
+  EXPECT_THAT(refusal_of_case("P25-0d.npy"), HasSubstr("shape is ()"));
+  EXPECT_THAT(refusal_of_case("P25-1d.npy"), HasSubstr("shape is (8,)"));
+  EXPECT_THAT(refusal_of_case("P25-3d.npy"), HasSubstr("shape is (2, 2, 2)"));
+  EXPECT_THAT(refusal_of_case("P25-zero-rows.npy"), HasSubstr("no data rows"));
+  EXPECT_THAT(refusal_of_case("P25-truncated.npy"),
+              AllOf(HasSubstr("P25-truncated.npy"), HasSubstr("expected 192 data bytes"), HasSubstr("file has 172")));
+  EXPECT_THAT(refusal([] { return read_npy_table(world(), case_path("BASE.csv"), {}); }), HasSubstr("not a .npy file"));
+  EXPECT_THAT(refusal([] { return read("nope.npy"); }), HasSubstr("No such file"));
+}
+
+TEST(NpyTable, RefusesHeadersThatNumpyDoesNotWrite) {
+  const std::string data(48, '\0');
+  const std::string order = "'fortran_order': False";
+  EXPECT_THAT(refusal_of(npy("{'descr': [('a', '<f8')], " + order + ", 'shape': (2, 3)}", data)),
+              HasSubstr("structured"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '|O', " + order + ", 'shape': (2, 3)}", data)),
+              HasSubstr("'|O' (Python objects)"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<U5', " + order + ", 'shape': (2, 3)}", data)), HasSubstr("'<U5'"));
+  EXPECT_THAT(refusal_of(npy("{'descr': 'f8', " + order + ", 'shape': (2, 3)}", data)), HasSubstr("'f8'"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', 'shape': (2, 3)}", data)), HasSubstr("'fortran_order'"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', 'descr': '<f8', " + order + "}", data)), HasSubstr("only once"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (2, -3)}", data)), HasSubstr("a size"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (2 3)}", data)), HasSubstr("',' or ')'"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (6)}", data)), HasSubstr("','"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (2, 3)} + 1", data)),
+              HasSubstr("nothing behind"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', 'fortran_order': 0, 'shape': (2, 3)}", data)),
+              HasSubstr("True or False"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8'", data)), HasSubstr("'}'"));
+  EXPECT_THAT(refusal_of(npy("", data)), HasSubstr("'{'"));
+  EXPECT_THAT(refusal_of(npy("{}", data, 4)), HasSubstr("version 4.0"));
+  EXPECT_THAT(refusal_of("\x93NUMPY\x02" + std::string(1, '\0') + "\xFF\xFF\xFF\x7F{}"), HasSubstr("2147483647 bytes"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (4611686018427387904, 4)}", data)),
+              HasSubstr("more than 2^63"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (99999999999999999999, 4)}", data)),
+              HasSubstr("below 2^63"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (6, 0)}", "")), HasSubstr("no columns"));
+  EXPECT_THAT(refusal_of(npy("{'descr': '<f8', " + order + ", 'shape': (2, 2)}", data)), HasSubstr("file has 48"));
+}
+
+template <class T>
+void expect_extremes(const std::string& descr) {
+  const std::vector<T> values{std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max(), T{1}, T{0}};
+  for (const char order : {'<', '>', '=', '|'}) {
+    const std::string literal =
+        fmt::format("{{\"shape\":(2,2,),'fortran_order':True,'descr':'{}{}',}}\n", order, descr);
+    const SharedFile file("extremes.npy", npy(literal, bytes_of(values, order == '>'), 3));
+    const auto table = whole(read_table(world(), file.path(), {}, {}));
+    EXPECT_THAT(table.features, ElementsAre(static_cast<double>(values[0]), static_cast<double>(values[1]))) << literal;
+    EXPECT_THAT(table.targets, ElementsAre(1, 0)) << literal;
+  }
+}
+
+TEST(NpyTable, KnowsEveryTypeInEveryByteOrder) {
+  expect_extremes<std::uint8_t>("u1");
+  expect_extremes<std::int8_t>("i1");
+  expect_extremes<std::uint16_t>("u2");
+  expect_extremes<std::int16_t>("i2");
+  expect_extremes<std::uint32_t>("u4");
+  expect_extremes<std::int32_t>("i4");
+  expect_extremes<std::uint64_t>("u8");
+  expect_extremes<std::int64_t>("i8");
+  expect_extremes<float>("f4");
+  expect_extremes<double>("f8");
+}
+
+TEST(NpyTable, HalfPrecisionIncludesSubnormals) {
+  // IEEE 754 binary16: smallest subnormal, largest subnormal, largest number, -1/3 rounded.
+  const std::vector<std::uint16_t> bits{0x0001, 0x03FF, 0x7BFF, 0xB555};
+  const SharedFile file("half.npy", npy("{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2)}", bytes_of(bits)));
+  const auto table = whole(read_table(world(), file.path(), {}, {}));
+  EXPECT_THAT(table.features, ElementsAre(0x1p-24, 65504));
+  EXPECT_THAT(table.targets, ElementsAre(0x3FFp-24, -0.333251953125));
+}
+
+TEST(NpyTable, NamesTheFirstValueThatIsNotFinite) {
+  std::vector<float> values(40, 1.0F);
+  values[4 * 7 + 2] = std::numeric_limits<float>::quiet_NaN();
+  values[4 * 8 + 3] = std::numeric_limits<float>::infinity();
+  const SharedFile file("nan.npy", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (10, 4)}", bytes_of(values)));
+  const auto refused = [&](const ColumnSelection& selection) {
+    return refusal([&] { return read_table(world(), file.path(), {}, selection); });
+  };
+  EXPECT_THAT(refused({}), HasSubstr("row 7, column '#2' (both from 0): nan"));
+  EXPECT_THAT(refused({{"#0"}, {"#3"}}), HasSubstr("row 8, column '#3' (both from 0): inf"));
+  EXPECT_EQ(whole(read_table(world(), file.path(), {}, {{"#1"}, {"#0"}})).rows, 10);
+}
+
+TEST(NpyTable, SharesGoOverBlocksInBothOrders) {
+  // 100 001 x 3 doubles: each of four ranks reads more than one block of 256 KiB, also of a single column.
+  constexpr std::size_t rows = 100'001, columns = 3;
+  std::vector<double> by_row, by_column, features, targets;
+  const auto value = [](std::size_t row, std::size_t column) { return static_cast<double>(10 * row + column); };
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) by_row.push_back(value(row, column));
+    features.insert(features.end(), {value(row, 2), value(row, 0)});
+    targets.push_back(value(row, 1));
+  }
+  for (std::size_t column = 0; column < columns; ++column) {
+    for (std::size_t row = 0; row < rows; ++row) by_column.push_back(value(row, column));
+  }
+  for (const bool fortran : {false, true}) {
+    const std::string literal = fmt::format("{{'descr': '<f8', 'fortran_order': {}, 'shape': ({}, {})}}",
+                                            fortran ? "True" : "False", rows, columns);
+    const SharedFile file("long.npy", npy(literal, bytes_of(fortran ? by_column : by_row)));
+    const auto share = read_table(world(), file.path(), {}, {{"#2", "#0"}, {"#1"}});
+    EXPECT_EQ(share.first_row, static_cast<std::int64_t>(rows) * world().rank() / world().size());
+    const auto table = whole(share);
+    EXPECT_TRUE(table.features == features);
+    EXPECT_TRUE(table.targets == targets);
+  }
+}
+
+TEST(NpyTable, AnyBytesAreReadOrRefused) {
+  std::mt19937 random(7);  // the same on every rank
+  for (const char* name : {"P20-fortran.npy", "P22-i4.npy", "P22-f2.npy", "P23-v2.npy", "P25-1d.npy"}) {
+    std::ifstream source(case_path(name), std::ios::binary);
+    const std::string original{std::istreambuf_iterator<char>(source), {}};
+    for (int round = 0; round < 40; ++round) {
+      std::string content = original;
+      for (auto change = random() % 4 + 1; change > 0; --change) {
+        content[random() % 80] = round % 2 == 0 ? static_cast<char>(random() % 256) : "'(),:0189<>fiu{}"[random() % 16];
+      }
+      if (random() % 4 == 0) content.resize(random() % content.size());
+      const SharedFile file("mutated.npy", content);
+      try {
+        static_cast<void>(whole(read_table(world(), file.path(), {}, {})));
+      } catch (const AgreedError& error) {
+        EXPECT_EQ(error.status(), Status::wrong_use) << error.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,296 @@
+// CSV and TSV tables, read in shares. The cases are of tests/data/cases, each a report of what broke elsewhere.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "support/table_file.hpp"
+
+namespace ddp {
+namespace {
+
+using test::case_path;
+using test::dataset_path;
+using test::expect_base;
+using test::refusal;
+using test::SharedFile;
+using test::whole;
+using test::world;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TableShare read(const std::string& name, const ColumnSelection& selection = {}, const TextFormat& format = {}) {
+  return read_table(world(), case_path(name), format, selection);
+}
+
+std::string refusal_of_case(const std::string& name, const ColumnSelection& selection = {},
+                            const TextFormat& format = {}) {
+  return refusal([&] { return read(name, selection, format); });
+}
+
+std::string refusal_of_text(const std::string& text, const ColumnSelection& selection = {},
+                            const TextFormat& format = {}) {
+  const SharedFile file("refused.csv", text);
+  return refusal([&] { return read_table(world(), file.path(), format, selection); });
+}
+
+TEST(TextTable, ReadsWhatBrokeOtherReaders) {
+  for (const char* name :
+       {"BASE.csv", "P01-bom.csv", "P02-crlf-nofinal.csv", "P05-dot.csv", "P07-trailing.csv",
+        "P07-trailing-header-too.csv", "P08-header.csv", "P08-header-lone-cr.csv", "P08-numeric-header.csv",
+        "P09-blank-lines.csv", "P11-duplicate-names.csv", "P15-spaces.csv", "P15-tabs.tsv"}) {
+    SCOPED_TRACE(name);
+    expect_base(read(name));
+    expect_base(read(name, {{}, {"y"}}));
+  }
+  expect_base(read("P05-decimal-comma.csv", {{"a", "b"}, {"y"}}, {.delimiter = ';', .decimal = ','}));
+  expect_base(read("P08-noheader.csv", {{}, {"#2"}}));
+  expect_base(read("P11-duplicate-target.csv", {{}, {"#2"}}));
+}
+
+TEST(TextTable, NamesComeFromTheHeader) {
+  EXPECT_THAT(read("P01-bom.csv").feature_names, ElementsAre("a", "b"));
+  EXPECT_THAT(read("P15-spaces.csv").target_names, ElementsAre("y"));
+  EXPECT_THAT(read("P08-numeric-header.csv").feature_names, ElementsAre("2019", "2020"));
+  EXPECT_THAT(read("P08-noheader.csv").feature_names, ElementsAre("#0", "#1"));
+  EXPECT_THAT(read("P08-noheader.csv", {}, {.header = Header::yes}).target_names, ElementsAre("1"));
+  EXPECT_EQ(read("P08-noheader.csv", {}, {.header = Header::yes}).total_rows, 7);
+}
+
+TEST(TextTable, RefusesWhereItStandsAndSaysWhere) {
+  EXPECT_THAT(refusal_of_case("P04-missing.csv"),
+              AllOf(HasSubstr("P04-missing.csv, line 5, column 2 ('b'): missing value"),
+                    HasSubstr("complete the row or remove it")));
+  EXPECT_THAT(refusal_of_case("P04-missing-label.csv"), HasSubstr("line 7, column 3 ('y'): missing value"));
+  EXPECT_THAT(refusal_of_case("P05-decimal-comma.csv"), AllOf(HasSubstr("'a;b;y'"), HasSubstr("delimiter")));
+  EXPECT_THAT(refusal_of_case("P05-decimal-comma.csv", {}, {.delimiter = ';'}),
+              AllOf(HasSubstr("line 9, column 1 ('a'): '0,5' is not a number"), HasSubstr("decimal sign")));
+  EXPECT_THAT(refusal_of_case("P08-header.csv", {}, {.header = Header::no}), HasSubstr("line 1, column 1 ('#0'): 'a'"));
+  EXPECT_THAT(refusal_of_case("P09-empty.csv"), HasSubstr("no data rows"));
+  EXPECT_THAT(refusal_of_case("P09-header-only.csv"), HasSubstr("no data rows"));
+  EXPECT_THAT(refusal_of_case("P10-short-row.csv"), HasSubstr("line 4: got 2 fields, expected 3"));
+  EXPECT_THAT(refusal_of_case("P10-long-row.csv"), HasSubstr("line 4: got 4 fields, expected 3"));
+  EXPECT_THAT(refusal_of_case("P11-duplicate-target.csv", {{}, {"y"}}),
+              AllOf(HasSubstr("'y'"), HasSubstr("ambiguous")));
+  EXPECT_THAT(refusal_of_case("L07-bad-line-last-quarter.csv", {{}, {"y"}}),
+              AllOf(HasSubstr("line 40, column 2 ('b'): 'oops'"),
+                    HasSubstr(world().size() > 1 ? fmt::format("rank {}", world().size() - 1) : "")));
+}
+
+TEST(TextTable, NeverReadsPartOfABadNumber) {
+  std::ifstream index(case_path("P13-index.json"));
+  const auto tokens = nlohmann::json::parse(index);
+  for (const auto& [name, token] : tokens.items()) {
+    std::string text = token;
+    std::erase(text, '"');
+    EXPECT_THAT(refusal_of_case(name), AllOf(HasSubstr("line 6, column 2 ('b')"), HasSubstr("'" + text + "'"))) << name;
+  }
+  EXPECT_THAT(refusal_of_case("P13-05.csv"), HasSubstr("out of range"));
+  EXPECT_THAT(refusal_of_case("P13-00.csv"), HasSubstr("missing value"));
+  EXPECT_THAT(refusal_of_case("P13-03.csv"), HasSubstr("not finite"));
+  for (const char* bad : {"+-1", "++1", "+", "-", ".", "1e", "1.2.3", "1,5", "\x31\xC2\xA0"}) {
+    EXPECT_THAT(refusal_of_text(fmt::format("a,y\n1,2\n\"{}\",2\n", bad)), HasSubstr("line 3, column 1 ('a'): "))
+        << bad;
+  }
+}
+
+TEST(TextTable, ReadsEachNumberToTheNearestDouble) {
+  std::ifstream index(case_path("P12-numbers.expected.json"));
+  const auto expected = nlohmann::json::parse(index);
+  std::ifstream numbers(case_path("P12-numbers.csv"));
+  const auto table = whole(read("P12-numbers.csv"));
+  std::string line;
+  std::getline(numbers, line);
+  for (const double value : table.features) {
+    std::getline(numbers, line);
+    const std::string token = line.substr(0, line.find(','));
+    const double right = std::strtod(expected.at(token).get<std::string>().c_str(), nullptr);
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(value), std::bit_cast<std::uint64_t>(right)) << token;
+  }
+  EXPECT_EQ(table.rows, 15);
+  const SharedFile small("underflow.csv", "a,y\n1e-400,-1e-999\n");
+  EXPECT_THAT(whole(read_table(world(), small.path(), {}, {})).features, ElementsAre(0.0));
+}
+
+TEST(TextTable, SharesMayBeEmpty) {
+  const auto one = whole(read("P09-one-row.csv"));
+  EXPECT_THAT(one.features, ElementsAre(2, 1));
+  EXPECT_THAT(one.targets, ElementsAre(2));
+  EXPECT_THAT(whole(read("D01-three-rows.csv")).targets, ElementsAre(2, 4, 6));
+  EXPECT_THAT(whole(read("D03-five-rows.csv")).features, ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST(TextTable, ReadsTheDataSets) {
+  const auto diabetes = whole(read_table(world(), dataset_path("diabetes.csv"), {}, {}));
+  ASSERT_EQ(diabetes.rows, 442);
+  EXPECT_EQ(std::vector<double>(diabetes.features.begin(), diabetes.features.begin() + 10),
+            (std::vector<double>{59, 2, 32.1, 101, 157, 93.2, 38, 4, 4.8598, 87}));
+  double sum = 0;
+  for (const double target : diabetes.targets) sum += target;
+  EXPECT_EQ(sum, 67243);  // the mean is 152.133…
+
+  const auto linnerud = read_table(world(), dataset_path("linnerud.csv"), {}, {{}, {"Weight", "Waist", "Pulse"}});
+  EXPECT_THAT(linnerud.feature_names, ElementsAre("Chins", "Situps", "Jumps"));
+  const auto exercise = whole(linnerud);
+  ASSERT_EQ(exercise.rows, 20);
+  EXPECT_THAT(std::vector<double>(exercise.targets.begin(), exercise.targets.begin() + 3), ElementsAre(191, 36, 50));
+  EXPECT_EQ(whole(read_table(world(), dataset_path("Longley.csv"), {}, {{}, {"y"}})).targets.front(), 60323);
+  EXPECT_EQ(whole(read_table(world(), dataset_path("Norris.csv"), {}, {{}, {"y"}})).rows, 36);
+  const auto constant = whole(read("N02-constant.csv", {{"c"}, {"y"}}));
+  EXPECT_EQ(constant.features, std::vector<double>(20, 14.62));
+}
+
+TEST(TextTable, ColumnsThatAreNotAskedForMayHoldAnything) {
+  const SharedFile file("text.csv", "id,x,y\nfirst,1,2\n\"se\"\"cond, or\nso\",3,4\n,5,6\n");
+  const auto share = read_table(world(), file.path(), {}, {{"x"}, {"y"}});
+  EXPECT_THAT(whole(share).features, ElementsAre(1, 3, 5));
+  EXPECT_THAT(refusal([&] { return read_table(world(), file.path(), {}, {}); }),
+              HasSubstr("line 2, column 1 ('id'): 'first'"));
+}
+
+TEST(TextTable, ATrailingDelimiterIsOneInEveryRowOrInNone) {
+  const SharedFile none("header_only.csv", "a,y,\n1,2\n3,4\n");
+  EXPECT_THAT(whole(read_table(world(), none.path(), {}, {})).targets, ElementsAre(2, 4));
+  const SharedFile bare("bare.csv", "1,2,\n3,4,\n");
+  EXPECT_THAT(whole(read_table(world(), bare.path(), {}, {})).features, ElementsAre(1, 3));
+  EXPECT_THAT(refusal_of_text("a,y\n1,2,\n3,4\n"),
+              HasSubstr("line 3: got 2 fields, expected 2 and a delimiter behind them"));
+  EXPECT_THAT(refusal_of_text("a,y\n1,2,\n3,4,5\n"), HasSubstr("line 3: got 3 fields, expected 2"));
+  EXPECT_THAT(refusal_of_text("a,y\n1,2\n3,4,\n"), HasSubstr("line 3: got 3 fields, expected 2"));
+  EXPECT_THAT(refusal_of_text("a,y\n1,2,,\n"), HasSubstr("line 2: got 4 fields, expected 2"));
+}
+
+TEST(TextTable, AGapInTheFirstRowMakesNoHeader) {
+  EXPECT_THAT(refusal_of_text("1,NA,3\n4,5,6\n"), HasSubstr("line 1, column 2 ('#1'): missing value 'NA'"));
+  EXPECT_THAT(refusal_of_text("1,nan,3\n4,5,6\n"), HasSubstr("line 1, column 2 ('#1'): missing value 'nan'"));
+}
+
+TEST(TextTable, QuotesMustPair) {
+  EXPECT_THAT(refusal_of_text("a,y\n1,2\n3,\"4\n5,6\n"), AllOf(HasSubstr("line 3: "), HasSubstr("not closed")));
+  EXPECT_THAT(refusal_of_text("a,b,y\n1,2,3\n4,5\" long,6\n7,8\",9\n"),
+              AllOf(HasSubstr("line 3: "), HasSubstr("quote")));
+  EXPECT_THAT(refusal_of_text("a,y\n1,\"2\"x\n"), AllOf(HasSubstr("line 2: "), HasSubstr("quote")));
+  EXPECT_THAT(refusal_of_text("\"a\"b,y\n1,2\n"), AllOf(HasSubstr("line 1: "), HasSubstr("quote")));
+  const SharedFile file("quoted.csv", "\"a \"\"x\"\"\" , \"y\"\n \"1\" ,\" 2 \"\n");
+  const auto share = read_table(world(), file.path(), {}, {});
+  EXPECT_THAT(share.feature_names, ElementsAre("a \"x\""));
+  EXPECT_THAT(whole(share).targets, ElementsAre(2));
+}
+
+TEST(TextTable, RefusesWhatIsNoTextFile) {
+  const auto refusal_of_path = [](const std::string& path) {
+    return refusal([&] { return read_table(world(), path, {}, {}); });
+  };
+  EXPECT_THAT(refusal_of_path("/nowhere/nope.csv"), AllOf(HasSubstr("/nowhere/nope.csv"), HasSubstr("No such file")));
+  EXPECT_THAT(refusal([] { return read_text_table(world(), "/tmp", {}, {}); }), HasSubstr("directory"));
+  EXPECT_THAT(refusal_of_path("table.xlsx"), HasSubstr("'.xlsx'"));
+  EXPECT_THAT(refusal_of_text("\xFF\xFE"
+                              "a\0,\0"),
+              HasSubstr("UTF-16"));
+  EXPECT_THAT(refusal_of_text("a,y\n1,2\n", {}, {.delimiter = '.'}), HasSubstr("delimiter"));
+  EXPECT_THAT(refusal_of_text("a,y\n1,2\n", {{}, {"Y"}}), HasSubstr("did you mean 'y'"));
+  const auto cut = refusal_of_text("a,y\n1," + std::string(1000, 'z') + "\x01\n");
+  EXPECT_THAT(cut, HasSubstr("'" + std::string(40, 'z') + "...'"));
+}
+
+/// A table with texts full of line ends, delimiters and quotes, whose numbers follow from the row.
+struct Generated {
+  std::string text = "\"the\r\nnote\",x,y\n";
+  std::vector<double> features, targets;
+  std::vector<std::int64_t> lines;  ///< of each row
+
+  Generated(std::size_t rows, const std::string& line_end, std::size_t padding) {
+    const std::vector<std::string> notes{"\"\"",           "plain",          "\"a,b\"",
+                                         "\"two\nlines\"", "\"\"\"\r\"\"\"", "\",\r\n,\n\r\""};
+    for (std::size_t row = 0; row < rows; ++row) {
+      lines.push_back(next_line());
+      const std::string note = row + 1 == rows ? "\"\n" + std::string(padding, 'p') + "\"" : notes[row % notes.size()];
+      features.push_back(static_cast<double>(row) + 0.25);
+      targets.push_back(-static_cast<double>(row));
+      text += fmt::format("{},{},\"{}\"{}", note, features.back(), targets.back(), line_end);
+      if (row % 5 == 4) text += line_end;
+    }
+  }
+
+  /// Number of the line that comes next: CR, LF and CR LF each end one.
+  [[nodiscard]] std::int64_t next_line() {
+    for (; counted_ < text.size(); ++counted_) {
+      if (text[counted_] == '\r' || (text[counted_] == '\n' && text[counted_ - 1] != '\r')) ++line_;
+    }
+    return line_;
+  }
+
+ private:
+  std::size_t counted_ = 0;
+  std::int64_t line_ = 1;
+};
+
+TEST(TextTable, SharesFitTogetherWhereverTheyBegin) {
+  // A byte more at the end moves the boundaries by 1/4 to 3/4 of a byte: each passes over every byte of the longest
+  // row.
+  for (const std::string line_end : {"\n", "\r\n", "\r"}) {
+    for (std::size_t padding = 0; padding < 110; ++padding) {
+      Generated table(12, line_end, padding);
+      const SharedFile file("generated.csv", table.text);
+      const auto read_rows = whole(read_table(world(), file.path(), {}, {{"x"}, {"y"}}));
+      ASSERT_EQ(read_rows.features, table.features) << padding;
+      ASSERT_EQ(read_rows.targets, table.targets) << padding;
+    }
+  }
+}
+
+TEST(TextTable, LinesAreCountedAcrossShares) {
+  for (const std::string line_end : {"\n", "\r\n", "\r"}) {
+    for (std::size_t padding = 0; padding < 100; padding += 7) {
+      Generated table(12, line_end, padding);
+      const std::size_t bad_row = padding % 11;
+      const std::string number = fmt::format(",{},", table.features[bad_row]);
+      table.text.replace(table.text.find(number), number.size(), ",?x?,");
+      EXPECT_THAT(refusal_of_text(table.text, {{"x"}, {"y"}}),
+                  HasSubstr(fmt::format("line {}, column 2 ('x'): '?x?'", table.lines[bad_row])));
+    }
+  }
+}
+
+TEST(TextTable, RecordsGoOverBlocks) {
+  // More than a block of 256 KiB for each of four ranks, and one record that is longer than a block.
+  const Generated table(80'000, "\r\n", 300'000);
+  const SharedFile file("long.csv", table.text);
+  const auto read_rows = whole(read_table(world(), file.path(), {}, {{"x"}, {"y"}}));
+  EXPECT_TRUE(read_rows.features == table.features);
+  EXPECT_TRUE(read_rows.targets == table.targets);
+}
+
+TEST(TextTable, AnyBytesAreReadOrRefused) {
+  std::mt19937 random(7);  // the same on every rank
+  const std::string alphabet = "\"\"\",,\n\r\t ;.+-e019\x00\xFFn";
+  for (const char* name : {"BASE.csv", "P01-bom.csv", "P07-trailing.csv", "P12-numbers.csv", "P15-tabs.tsv"}) {
+    std::ifstream source(case_path(name), std::ios::binary);
+    const std::string original{std::istreambuf_iterator<char>(source), {}};
+    for (int round = 0; round < 40; ++round) {
+      std::string text = original;
+      for (auto change = random() % 6 + 1; change > 0; --change) {
+        const std::size_t at = random() % text.size();
+        const char byte = alphabet[random() % alphabet.size()];
+        if (random() % 2 == 0)
+          text[at] = byte;
+        else
+          text.insert(at, 1, byte);
+      }
+      const SharedFile file(std::string("mutated") + (round % 2 == 0 ? ".csv" : ".tsv"), text);
+      try {
+        static_cast<void>(whole(read_table(world(), file.path(), {}, {})));
+      } catch (const AgreedError& error) {
+        EXPECT_EQ(error.status(), Status::wrong_use) << error.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddp
