@@ -51,6 +51,7 @@ class CpuDevice final : public Device {
   // Everything has run when its call returns.
   void wait(Queue, Queue) override {}
   void synchronize() override {}
+  void watch_waits(Watchdog*) noexcept override {}
   void* native(Queue) noexcept override { return nullptr; }
 
   void linear_forward(const LinearForward& op) override {

@@ -11,6 +11,8 @@
 
 namespace ddp {
 
+class Watchdog;
+
 /// Work given to a device runs in the order of its queue; the two queues run at the same time.
 enum class Queue { compute, communication };
 
@@ -87,6 +89,9 @@ class Device {
   virtual void wait(Queue queue, Queue earlier) = 0;
   /// Waits for all work of both queues.
   virtual void synchronize() = 0;
+  /// From now on the watchdog sees how long the host waits for this device: behind a collective that never ends, for
+  /// ever. Null: it no longer does. A process group whose collectives run on the device calls it.
+  virtual void watch_waits(Watchdog* watchdog) noexcept = 0;
   /// The backend's own handle of a queue (cudaStream_t), for a process group of the same backend; null on the CPU.
   [[nodiscard]] virtual void* native(Queue queue) noexcept = 0;
 

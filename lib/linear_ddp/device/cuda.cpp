@@ -1,0 +1,202 @@
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <linear_ddp/device/cuda_check.hpp>
+#include <linear_ddp/device/cuda_handle.hpp>
+#include <linear_ddp/device/cuda_matmul.hpp>
+#include <linear_ddp/device/cuda_staging.hpp>
+#include <linear_ddp/device/device.hpp>
+#include <linear_ddp/launch/watchdog.hpp>
+#include "kernels/accumulate.hpp"
+#include "kernels/columns.hpp"
+#include "kernels/loss_kernel.hpp"
+#include "kernels/sgd_kernel.hpp"
+
+namespace ddp {
+namespace {
+
+CudaStream make_stream(int priority) {
+  cudaStream_t raw = nullptr;
+  // Non-blocking: nothing here uses the legacy stream, and a library that does must not order our queues.
+  check(cudaStreamCreateWithPriority(&raw, cudaStreamNonBlocking, priority), "make a CUDA stream");
+  return CudaStream(raw);
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal)
+      : ordinal_(bind(ordinal)),
+        compute_(make_stream(0)),
+        communication_(make_stream(highest_priority())),
+        compute_done_(make_cuda_event()),
+        communication_done_(make_cuda_event()),
+        staging_(compute_.get()),
+        matmul_(compute_.get()),
+        loss_partials_(cuda_memory(kernels::max_loss_partials * sizeof(double))) {}
+
+  [[nodiscard]] std::string_view kind() const noexcept override { return "cuda"; }
+
+  [[nodiscard]] std::string description() const override {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, ordinal_), "ask for the GPU's name");
+    return fmt::format("{}, {} GiB", properties.name, properties.totalGlobalMem >> 30U);
+  }
+
+  [[nodiscard]] bool memory_is_host() const noexcept override { return false; }
+
+  [[nodiscard]] void* allocate(std::size_t bytes) override {
+    CudaMemory memory = cuda_memory(bytes);
+    if (bytes > 0) check(cudaMemsetAsync(memory.get(), 0, bytes, compute_.get()), "clear GPU memory");
+    finish(Queue::compute);
+    return memory.release();
+  }
+
+  void release(void* memory) noexcept override {
+    const Watchdog::Watch watch(*watchdog_, "release of GPU memory", 0);  // cudaFree waits for the GPU
+    CudaMemory{memory};
+  }
+
+  void upload(void* target, const void* source, std::size_t bytes) override {
+    const Watchdog::Watch watch(*watchdog_, "copy to the GPU", bytes);
+    staging_.upload(target, source, bytes);
+  }
+
+  void download(void* target, const void* source, std::size_t bytes) override {
+    const Watchdog::Watch watch(*watchdog_, "copy from the GPU", bytes);
+    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, compute_.get()), "copy from the GPU");
+    check(cudaStreamSynchronize(compute_.get()), "copy from the GPU");
+  }
+
+  void wait(Queue queue, Queue earlier) override {
+    if (queue == earlier) return;
+    cudaEvent_t done = earlier == Queue::compute ? compute_done_.get() : communication_done_.get();
+    check(cudaEventRecord(done, stream(earlier)), "queue an event");
+    check(cudaStreamWaitEvent(stream(queue), done, 0), "let a queue wait for the other");
+  }
+
+  void synchronize() override {
+    finish(Queue::compute);
+    finish(Queue::communication);
+  }
+
+  void watch_waits(Watchdog* watchdog) noexcept override { watchdog_ = watchdog == nullptr ? &nobody_ : watchdog; }
+
+  [[nodiscard]] void* native(Queue queue) noexcept override { return stream(queue); }
+
+  void linear_forward(const LinearForward& op) override {
+    if (op.rows == 0 || op.out == 0) return;
+    if (op.in > 0) {
+      matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
+    } else if (op.bias != nullptr) {
+      check(kernels::fill_rows(op.rows, op.out, op.bias, op.y, compute_.get()),
+            "queue the filling of rows with the bias");
+    } else {
+      clear(op.y, op.rows * op.out);
+    }
+  }
+
+  void linear_loss(const LinearLoss& op) override {
+    if (op.rows == 0 || op.out == 0) {
+      clear(op.loss, 1);
+      clear(op.loss_sum, 1);
+      clear(op.weight_gradient, op.out * op.in);
+      clear(op.bias_gradient, op.out);
+      return;
+    }
+    const bool gradients = op.weight_gradient != nullptr || op.bias_gradient != nullptr;
+    float* y = outputs(op.rows * op.out);  // becomes dy
+    linear_forward({op.rows, op.in, op.out, op.x, op.weight, op.bias, y});
+    switch (op.kind) {
+      case LossKind::mse:
+        loss_and_gradient(kernels::MseLoss{}, op, y, gradients);
+        break;
+    }
+    if (!gradients) return;
+    if (op.in > 0)
+      matmul_.gradient(op.rows, op.in, op.out, op.x, y, op.weight_gradient, op.bias_gradient);
+    else if (op.bias_gradient != nullptr)
+      matmul_.sum_columns(op.rows, op.out, y, op.bias_gradient);
+  }
+
+  void sgd_update(const SgdUpdate& op) override {
+    const kernels::SgdStep<float> step{op.lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first};
+    check(kernels::sgd_update(step, op.numel, op.parameters, op.gradients, op.momentum_buffer, compute_.get()),
+          "queue the SGD update");
+  }
+
+  void accumulate(const float* value, double factor, double* sum) override {
+    check(kernels::accumulate(value, factor, sum, compute_.get()), "queue an addition");
+  }
+
+ private:
+  static int bind(int ordinal) {
+    if (const cudaError_t status = cudaSetDevice(ordinal); status != cudaSuccess) {
+      fail_cuda(status, fmt::format("bind this rank to CUDA device {}", ordinal));
+    }
+    return ordinal;
+  }
+
+  static int highest_priority() {
+    int lowest = 0, highest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "ask for the priorities of streams");
+    return highest;
+  }
+
+  cudaStream_t stream(Queue queue) const noexcept {
+    return queue == Queue::compute ? compute_.get() : communication_.get();
+  }
+
+  void finish(Queue queue) {
+    const Watchdog::Watch watch(*watchdog_, "wait for the GPU", 0);
+    check(cudaStreamSynchronize(stream(queue)), "wait for the GPU");
+  }
+
+  template <class T>
+  void clear(T* values, std::int64_t numel) {
+    if (values == nullptr || numel == 0) return;
+    check(cudaMemsetAsync(values, 0, static_cast<std::size_t>(numel) * sizeof(T), compute_.get()), "queue zeros");
+  }
+
+  /// Room for so many outputs; it grows when a larger batch than ever comes, that is in the first steps.
+  float* outputs(std::int64_t numel) {
+    if (numel > outputs_numel_) {
+      finish(Queue::compute);
+      outputs_.reset();
+      outputs_numel_ = 0;
+      outputs_ = cuda_memory(static_cast<std::size_t>(numel) * sizeof(float));
+      outputs_numel_ = numel;
+    }
+    return static_cast<float*>(outputs_.get());
+  }
+
+  template <class Loss>
+  void loss_and_gradient(const Loss& loss, const LinearLoss& op, float* y, bool gradients) {
+    const kernels::LossArguments arguments{.numel = op.rows * op.out,
+                                           .y = y,
+                                           .target = op.target,
+                                           .gradient = gradients,
+                                           .scale = op.loss_scale,
+                                           .partials = static_cast<double*>(loss_partials_.get()),
+                                           .loss = op.loss,
+                                           .loss_sum = op.loss_sum};
+    check(kernels::loss_and_gradient(loss, arguments, compute_.get()), "queue the loss and its gradient");
+  }
+
+  int ordinal_;
+  CudaStream compute_, communication_;
+  CudaEvent compute_done_, communication_done_;
+  CudaStaging staging_;
+  CudaMatmul matmul_;
+  CudaMemory loss_partials_, outputs_;
+  std::int64_t outputs_numel_ = 0;
+  Watchdog nobody_;
+  Watchdog* watchdog_ = &nobody_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int ordinal) {
+  return std::make_unique<CudaDevice>(ordinal);
+}
+
+}  // namespace ddp

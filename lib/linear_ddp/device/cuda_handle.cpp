@@ -1,0 +1,28 @@
+#include <linear_ddp/device/cuda_handle.hpp>
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace ddp {
+
+CudaEvent make_cuda_event() {
+  cudaEvent_t raw = nullptr;
+  check(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "make a CUDA event");
+  return CudaEvent(raw);
+}
+
+CudaMemory cuda_memory(std::size_t bytes) {
+  void* raw = nullptr;
+  const cudaError_t status = cudaMalloc(&raw, bytes);
+  if (status != cudaSuccess) {
+    std::size_t free_bytes = 0, total_bytes = 0;
+    const bool known = cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess;
+    const std::string room =
+        known ? fmt::format(" ({} of {} MiB are free)", free_bytes >> 20U, total_bytes >> 20U) : "";
+    fail_cuda(status, fmt::format("get {} bytes of GPU memory{}", bytes, room));
+  }
+  return CudaMemory(raw);
+}
+
+}  // namespace ddp

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <linear_ddp/device/cuda_handle.hpp>
+
+namespace ddp {
+
+/// The two matrix products of a linear layer, by cuBLASLt in true float32 (no TF32), with a plan for each shape that is
+/// made when it is first met and kept. Sizes are not zero; all pointers are memory of the current device.
+class CudaMatmul {
+ public:
+  explicit CudaMatmul(cudaStream_t stream);
+
+  /// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out]; bias may be null. Queued.
+  void forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
+               const float* bias, float* y);
+
+  /// weight_gradient[out, in] = dy[rows, out]ᵀ · x[rows, in]; bias_gradient[out] = the sums of dy's columns, unless
+  /// null. Queued.
+  void gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* dy,
+                float* weight_gradient, float* bias_gradient);
+
+  /// sums[columns] = the sums over the rows of values[rows, columns]. Queued.
+  void sum_columns(std::int64_t rows, std::int64_t columns, const float* values, float* sums);
+
+ private:
+  enum class Product { forward, gradient };
+  struct Key {
+    Product product;
+    bool epilogue;  // with the bias, or its gradient
+    std::int64_t rows, in, out;
+    std::uint32_t align_a, align_b, align_d;  // bytes
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Plan {
+    CudaHandle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
+    CudaHandle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> a, b, d;
+    cublasLtMatmulAlgo_t algorithm{};
+    bool epilogue = false;  // whether cuBLASLt has it for this shape
+  };
+
+  static std::string text_of(const Key& key);
+  const Plan& plan_of(const Key& key, const float* bias);
+  Plan make_plan(const Key& key, const float* bias) const;
+  bool find_algorithm(const Key& key, Plan& plan, cublasLtEpilogue_t epilogue) const;
+  void multiply(const Key& key, const Plan& plan, const float* a, const float* b, float beta, float* d);
+
+  cudaStream_t stream_;
+  CudaHandle<cublasLtHandle_t, cublasLtDestroy> handle_;
+  CudaMemory workspace_, column_partials_;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace ddp

@@ -1,0 +1,152 @@
+// Memory, queues and the element-wise operations of every device, against closed forms and formulas in float64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <linear_ddp/base/error.hpp>
+#include "support/backends.hpp"
+#include "support/on_device.hpp"
+
+namespace ddp {
+namespace {
+
+using test::Floats;
+using test::OnDevice;
+using test::random_floats;
+
+class Devices : public test::DeviceSuite {};
+DDP_INSTANTIATE_FOR_BACKENDS(Devices);
+
+TEST_P(Devices, TellWhatTheyAre) {
+  EXPECT_EQ(device().kind(), GetParam() == test::Backend::cpu ? "cpu" : "cuda");
+  EXPECT_FALSE(device().description().empty());
+}
+
+TEST_P(Devices, MemoryIsZeroedAndAligned) {
+  for (const std::int64_t numel : {1, 63, 4096, 1'000'003}) {
+    Buffer<float> buffer(device(), numel);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+    Floats values(static_cast<std::size_t>(numel), 1);
+    buffer.download(values);
+    EXPECT_EQ(values, Floats(static_cast<std::size_t>(numel), 0)) << numel;
+  }
+  const Buffer<float> none(device(), 0);
+}
+
+TEST_P(Devices, MemoryThatCannotBeHadIsAnError) {
+  EXPECT_THROW((void)device().allocate(std::size_t{1} << 50U), Error);
+}
+
+TEST_P(Devices, UploadsMayBeFollowedByAChangeOfTheirSource) {
+  for (const std::int64_t numel : {0, 1, 1001, 262'144, 7'000'001}) {
+    const Floats original = random_floats(numel, 5);
+    Floats source = original;
+    Buffer<float> buffer(device(), numel);
+    buffer.upload(source);
+    std::fill(source.begin(), source.end(), -1.0F);
+    Floats result(source.size());
+    buffer.download(result);
+    EXPECT_TRUE(result == original) << numel;
+  }
+}
+
+TEST_P(Devices, ManySmallUploadsKeepTheirOrder) {
+  constexpr std::int64_t numel = 5;
+  Buffer<float> buffer(device(), numel);
+  Floats source(numel);
+  for (int round = 0; round < 100; ++round) {
+    std::fill(source.begin(), source.end(), static_cast<float>(round));
+    buffer.upload(std::span<const float>(source).first(static_cast<std::size_t>(round % numel + 1)));
+  }
+  Floats result(numel);
+  buffer.download(result);
+  EXPECT_EQ(result, (Floats{99, 99, 99, 99, 99}));
+}
+
+struct SgdCase {
+  float momentum, dampening, weight_decay;
+  bool nesterov;
+};
+
+/// torch.optim.SGD as its documentation writes it, in float64.
+void reference_step(const SgdCase& options, double lr, bool first, double& p, double g, double& b) {
+  g += static_cast<double>(options.weight_decay) * p;
+  if (options.momentum != 0) {
+    b = first ? g : static_cast<double>(options.momentum) * b + (1 - static_cast<double>(options.dampening)) * g;
+    g = options.nesterov ? g + static_cast<double>(options.momentum) * b : b;
+  }
+  p -= lr * g;
+}
+
+TEST_P(Devices, SgdUpdate) {
+  constexpr SgdCase cases[] = {
+      {0, 0, 0, false}, {0, 0, 0.1F, false}, {0.9F, 0, 0, false}, {0.9F, 0.5F, 0.01F, false}, {0.9F, 0, 0.01F, true}};
+  constexpr float lr = 0.1F;
+  constexpr int steps = 3;
+  for (const std::int64_t numel : {0, 1, 3, 1023, 300'001}) {
+    for (const std::int64_t offset : {0, 1}) {
+      for (const SgdCase& options : cases) {
+        const Floats start = random_floats(numel, 6);
+        OnDevice parameters(device(), start, offset), buffer(device(), Floats(start.size(), 0), offset);
+        std::vector<double> p(start.begin(), start.end()), b(start.size(), 0);
+        for (int step = 0; step < steps; ++step) {
+          const Floats gradient = random_floats(numel, 7 + static_cast<unsigned>(step));
+          OnDevice gradients(device(), gradient, offset);
+          device().sgd_update({.numel = numel,
+                               .parameters = parameters.data(),
+                               .gradients = gradients.data(),
+                               .momentum_buffer = options.momentum == 0 ? nullptr : buffer.data(),
+                               .lr = lr,
+                               .momentum = options.momentum,
+                               .dampening = options.dampening,
+                               .weight_decay = options.weight_decay,
+                               .nesterov = options.nesterov,
+                               .first = step == 0});
+          for (std::size_t i = 0; i < p.size(); ++i) {
+            reference_step(options, static_cast<double>(lr), step == 0, p[i], static_cast<double>(gradient[i]), b[i]);
+          }
+        }
+        const Floats result = parameters.values();
+        double worst = 0;
+        for (std::size_t i = 0; i < p.size(); ++i)
+          worst = std::max(worst, std::abs(static_cast<double>(result[i]) - p[i]));
+        EXPECT_LE(worst, 1e-6) << numel << ", momentum " << options.momentum;  // 3 steps of numbers of magnitude 2
+      }
+    }
+  }
+}
+
+TEST_P(Devices, Accumulate) {
+  Buffer<double> sum(device(), 1);
+  sum.upload(std::vector<double>{100});
+  OnDevice values(device(), {0.5F, 0.1F, -3});
+  for (int i = 0; i < 3; ++i) device().accumulate(values.data() + i, 2 + i, sum.data());
+  std::vector<double> result(1);
+  sum.download(result);
+  EXPECT_DOUBLE_EQ(result[0], 100 + 2 * 0.5 + 3 * static_cast<double>(0.1F) - 4 * 3);
+}
+
+TEST_P(Devices, QueuesAndWaitsMayBeUsedFreely) {
+  device().wait(Queue::compute, Queue::communication);
+  device().wait(Queue::communication, Queue::compute);
+  device().wait(Queue::compute, Queue::compute);
+  device().synchronize();
+  EXPECT_EQ(device().native(Queue::compute) == nullptr, GetParam() == test::Backend::cpu);
+}
+
+TEST(CudaVisibility, TellsWhatItSeesOrWhyNothing) {
+  const CudaVisibility visible = visible_cuda_devices();
+  EXPECT_EQ(visible.gpus.empty(), !visible.why_none.empty());
+  for (const auto& gpu : visible.gpus) {
+    EXPECT_EQ(gpu.uuid.size(), std::strlen("GPU-01234567-0123-0123-0123-0123456789ab"));
+    EXPECT_EQ(gpu.uuid.substr(0, 4), "GPU-");
+    EXPECT_FALSE(gpu.name.empty());
+  }
+}
+
+}  // namespace
+}  // namespace ddp

@@ -1,0 +1,213 @@
+// The products, the loss and the gradients of a linear layer on every device, against float64 by Eigen.
+#include <gtest/gtest.h>
+
+#include <Eigen/Core>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "support/backends.hpp"
+#include "support/on_device.hpp"
+
+namespace ddp {
+namespace {
+
+using test::Floats;
+using test::OnDevice;
+using test::random_floats;
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+class LinearLayers : public test::DeviceSuite {};
+DDP_INSTANTIATE_FOR_BACKENDS(LinearLayers);
+
+Matrix matrix(const Floats& values, std::int64_t rows, std::int64_t columns) {
+  using Floating = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  return Eigen::Map<const Floating>(values.data(), rows, columns).cast<double>();
+}
+
+/// How far a float32 sum of k products may be from the exact one, as a multiple of the sum of their magnitudes:
+/// roundings add up like a random walk, so √k of them count, and a factor of 6 makes an exception all but impossible
+/// (N. Higham and T. Mary, A new approach to probabilistic rounding error analysis, 2019: 2 exp(-6²/2) = 3e-8).
+double rounding(std::int64_t k) {
+  return 6 * std::sqrt(static_cast<double>(k) + 2) * std::numeric_limits<float>::epsilon() / 2;
+}
+
+void expect_within(const Floats& values, const Matrix& expected, const Matrix& bound, const std::string& what) {
+  const Matrix difference = (matrix(values, expected.rows(), expected.cols()) - expected).cwiseAbs();
+  Eigen::Index row = 0, column = 0;
+  if (expected.size() == 0) return;
+  const double worst = (difference - bound).maxCoeff(&row, &column);
+  EXPECT_TRUE(worst <= 0) << what << " at " << row << ", " << column << ": off by " << difference(row, column)
+                          << ", the bound is " << bound(row, column);
+}
+
+/// A layer's numbers, what comes out of them, and how far float32 arithmetic may be from it.
+struct Layer {
+  std::int64_t rows, in, out;
+  bool with_bias;
+  float scale = 0.25F;
+  Floats x = random_floats(rows * in, 1), weight = random_floats(out * in, 2), bias = random_floats(out, 3),
+         target = random_floats(rows * out, 4);
+
+  Matrix y, y_bound, dy, dy_bound, dw, dw_bound, db, db_bound;
+  double loss_sum = 0, loss_sum_bound = 0;
+
+  Layer(std::int64_t rows_, std::int64_t in_, std::int64_t out_, bool with_bias_)
+      : rows(rows_), in(in_), out(out_), with_bias(with_bias_) {
+    const Matrix X = matrix(x, rows, in), W = matrix(weight, out, in), T = matrix(target, rows, out);
+    const Matrix B = with_bias ? matrix(bias, 1, out) : Matrix::Zero(1, out);
+    y = (X * W.transpose()).rowwise() + B.row(0);
+    y_bound = rounding(in) * ((X.cwiseAbs() * W.cwiseAbs().transpose()).rowwise() + B.row(0).cwiseAbs());
+
+    const Matrix residual = y - T;
+    const double s = static_cast<double>(scale), few = 4 * std::numeric_limits<float>::epsilon();
+    loss_sum = residual.squaredNorm();
+    loss_sum_bound = (2 * residual.cwiseAbs().cwiseProduct(y_bound) + y_bound.cwiseAbs2()).sum() + few * loss_sum;
+    dy = 2 * s * residual;
+    dy_bound = 2 * s * y_bound + few * dy.cwiseAbs();
+    dw = dy.transpose() * X;
+    dw_bound = dy_bound.transpose() * X.cwiseAbs() + rounding(rows) * (dy.cwiseAbs().transpose() * X.cwiseAbs());
+    db = dy.colwise().sum();
+    db_bound = dy_bound.colwise().sum() + rounding(rows) * dy.cwiseAbs().colwise().sum();
+  }
+
+  std::string name() const {
+    return std::to_string(rows) + " rows, " + std::to_string(in) + " to " + std::to_string(out) +
+           (with_bias ? "" : ", no bias");
+  }
+};
+
+struct Shape {
+  std::int64_t rows, in, out;
+};
+constexpr Shape shapes[] = {{20, 10, 10}, {1, 1, 1},   {3, 1, 5},      {33, 7, 1},     {64, 256, 256}, {5, 3, 17},
+                            {100, 31, 2}, {17, 5, 64}, {1000, 129, 3}, {20011, 16, 1}, {3000, 4, 70}};
+
+TEST_P(LinearLayers, LinearForward) {
+  for (const auto& [rows, in, out] : shapes) {
+    for (const bool with_bias : {true, false}) {
+      const Layer layer(rows, in, out, with_bias);
+      OnDevice x(device(), layer.x), weight(device(), layer.weight), bias(device(), layer.bias);
+      OnDevice y(device(), Floats(layer.target.size(), NAN));
+      device().linear_forward({rows, in, out, x.data(), weight.data(), with_bias ? bias.data() : nullptr, y.data()});
+      expect_within(y.values(), layer.y, layer.y_bound, layer.name());
+    }
+  }
+}
+
+TEST_P(LinearLayers, LinearLossAndItsGradients) {
+  for (const auto& [rows, in, out] : shapes) {
+    for (const bool with_bias : {true, false}) {
+      // Batches are parts of larger arrays, and begin anywhere in them.
+      for (const std::int64_t offset : {0, 1, 2}) {
+        const Layer layer(rows, in, out, with_bias);
+        OnDevice x(device(), layer.x, offset), weight(device(), layer.weight, offset);
+        OnDevice bias(device(), layer.bias, offset), target(device(), layer.target, offset);
+        OnDevice dw(device(), Floats(layer.weight.size(), NAN), offset),
+            db(device(), Floats(layer.bias.size(), NAN), offset);
+        OnDevice loss(device(), {NAN}, offset);
+        Buffer<double> loss_sum(device(), 1);
+        device().linear_loss({.rows = rows,
+                              .in = in,
+                              .out = out,
+                              .x = x.data(),
+                              .weight = weight.data(),
+                              .bias = with_bias ? bias.data() : nullptr,
+                              .target = target.data(),
+                              .loss_scale = layer.scale,
+                              .loss = loss.data(),
+                              .loss_sum = loss_sum.data(),
+                              .weight_gradient = dw.data(),
+                              .bias_gradient = with_bias ? db.data() : nullptr});
+        const std::string name = layer.name() + ", offset " + std::to_string(offset);
+        std::vector<double> sum(1);
+        loss_sum.download(sum);
+        const double s = static_cast<double>(layer.scale);
+        EXPECT_NEAR(sum[0], layer.loss_sum, layer.loss_sum_bound) << name;
+        EXPECT_NEAR(static_cast<double>(loss.values()[0]), s * layer.loss_sum,
+                    s * (layer.loss_sum_bound + 1e-7 * layer.loss_sum))  // the result is rounded to float32
+            << name;
+        expect_within(dw.values(), layer.dw, layer.dw_bound, "weight gradient, " + name);
+        if (with_bias) expect_within(db.values(), layer.db, layer.db_bound, "bias gradient, " + name);
+        EXPECT_EQ(x.values(), layer.x);
+        EXPECT_EQ(weight.values(), layer.weight);
+        EXPECT_EQ(target.values(), layer.target);
+      }
+    }
+  }
+}
+
+TEST_P(LinearLayers, LinearLossOfAnEvaluationLeavesNoGradients) {
+  const Layer layer(33, 7, 3, true);
+  OnDevice x(device(), layer.x), weight(device(), layer.weight), bias(device(), layer.bias);
+  OnDevice target(device(), layer.target);
+  Buffer<double> loss_sum(device(), 1);
+  const LinearLoss evaluation{.rows = layer.rows,
+                              .in = layer.in,
+                              .out = layer.out,
+                              .x = x.data(),
+                              .weight = weight.data(),
+                              .bias = bias.data(),
+                              .target = target.data(),
+                              .loss_sum = loss_sum.data()};
+  for (int repetition = 0; repetition < 2; ++repetition) {  // overwritten, not added to
+    device().linear_loss(evaluation);
+    std::vector<double> sum(1);
+    loss_sum.download(sum);
+    EXPECT_NEAR(sum[0], layer.loss_sum, layer.loss_sum_bound);
+  }
+}
+
+TEST_P(LinearLayers, LinearLossOfNoRowsIsZeroWithItsGradients) {
+  for (const std::int64_t out : {1, 4}) {
+    OnDevice weight(device(), Floats(static_cast<std::size_t>(3 * out), 1)),
+        bias(device(), Floats(static_cast<std::size_t>(out), 1));
+    OnDevice dw(device(), Floats(static_cast<std::size_t>(3 * out), NAN)),
+        db(device(), Floats(static_cast<std::size_t>(out), NAN));
+    OnDevice loss(device(), {NAN});
+    Buffer<double> loss_sum(device(), 1);
+    loss_sum.upload(std::vector<double>{NAN});
+    device().linear_loss({.rows = 0,
+                          .in = 3,
+                          .out = out,
+                          .weight = weight.data(),
+                          .bias = bias.data(),
+                          .loss = loss.data(),
+                          .loss_sum = loss_sum.data(),
+                          .weight_gradient = dw.data(),
+                          .bias_gradient = db.data()});
+    std::vector<double> sum{NAN};
+    loss_sum.download(sum);
+    EXPECT_EQ(sum[0], 0);
+    EXPECT_EQ(loss.values(), Floats{0});
+    EXPECT_EQ(dw.values(), Floats(static_cast<std::size_t>(3 * out), 0));
+    EXPECT_EQ(db.values(), Floats(static_cast<std::size_t>(out), 0));
+  }
+  device().linear_forward({0, 3, 2, nullptr, nullptr, nullptr, nullptr});
+}
+
+TEST_P(LinearLayers, ALossThatIsNotFiniteIsSeen) {
+  const Layer layer(3000, 4, 2, true);
+  OnDevice x(device(), layer.x), weight(device(), layer.weight), bias(device(), layer.bias), loss(device(), {0});
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const std::size_t place : {std::size_t{0}, std::size_t{2741}, layer.target.size() - 1}) {
+      Floats targets = layer.target;
+      targets[place] = bad;
+      OnDevice target(device(), targets);
+      device().linear_loss({.rows = layer.rows,
+                            .in = layer.in,
+                            .out = layer.out,
+                            .x = x.data(),
+                            .weight = weight.data(),
+                            .bias = bias.data(),
+                            .target = target.data(),
+                            .loss = loss.data()});
+      EXPECT_FALSE(std::isfinite(loss.values()[0])) << bad << " at " << place;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddp
