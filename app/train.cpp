@@ -180,6 +180,7 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
   TrainerOptions trainer_options;
   trainer_options.epochs = plan.epochs;
   trainer_options.max_steps = plan.max_steps;
+  trainer_options.averaging = options.averaging;
   trainer_options.log_every = options.log_every.value_or(!data || options.steps.value_or(unlimited) <= 1000 ? 1 : 0);
   const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
   const auto evaluate = [&] { return evaluate_loss(world, device, model, data->rows); };
