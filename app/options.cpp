@@ -10,70 +10,10 @@
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/nearest.hpp>
 #include <linear_ddp/base/version.hpp>
+#include "option_texts.hpp"
 
 namespace ddp::app {
 namespace {
-
-/// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
-constexpr std::array not_yet_options{"--exclude",
-                                     "--x",
-                                     "--y",
-                                     "--labels",
-                                     "--format",
-                                     "--missing",
-                                     "--zero-based",
-                                     "--valid",
-                                     "--task",
-                                     "--hidden",
-                                     "--activation",
-                                     "--betas",
-                                     "--eps",
-                                     "--amsgrad",
-                                     "--clip-grad-norm",
-                                     "--schedule",
-                                     "--tolerance",
-                                     "--l2",
-                                     "--C",
-                                     "--alpha",
-                                     "--l2-path",
-                                     "--folds",
-                                     "--sweep",
-                                     "--weights",
-                                     "--class-weights",
-                                     "--label-smoothing",
-                                     "--patience",
-                                     "--save-best",
-                                     "--accumulate",
-                                     "--bucket-cap-mb",
-                                     "--first-bucket-mb",
-                                     "--compress",
-                                     "--zero",
-                                     "--deterministic",
-                                     "--threads",
-                                     "--checkpoint",
-                                     "--checkpoint-every",
-                                     "--keep",
-                                     "--resume",
-                                     "--tensorboard",
-                                     "--report",
-                                     "--trace",
-                                     "--progress",
-                                     "-v",
-                                     "--config"};
-constexpr std::array not_yet_commands{"predict", "evaluate", "bench"};
-
-constexpr const char* help_footer = R"(
-Examples
-  mpirun -np 2 linear_ddp
-      the smallest run: Linear(10 -> 10), one SGD step on random data, on two ranks
-  mpirun -np 4 linear_ddp --data diabetes.csv --target target --standardize --global-batch full
-      --epochs 5000 --lr 0.1 --momentum 0.9 --evaluate-train --save diabetes.safetensors
-      a regression on a table, the same result for any number of ranks
-
-Other commands
-  linear_ddp info        ranks, hosts, devices, libraries, and what a training would use
-
-Exit status: 0 done, 1 failed while running, 2 wrong use or wrong data, 124 a collective passed --timeout.)";
 
 std::int64_t parse_global_batch(const std::string& text) {
   if (text == "full") return 0;
@@ -130,7 +70,9 @@ void add_options(CLI::App& app, TrainOptions& options, Texts& texts) {
       ->group(data_group);
   app.add_option("--decimal", texts.decimal, "decimal point of a text table [.]")->group(data_group);
   flag("--standardize", options.standardize, "scale each feature to mean 0 and deviation 1; folded back on saving");
-  app.add_flag("!--no-bias", options.bias, "a layer without bias")->group(data_group);
+  app.add_flag_callback(
+         "--no-bias", [&options] { options.bias = false; }, "a layer without bias")
+      ->group(data_group);
   app.add_option("--init", options.init,
                  "first parameters: torch (nn.Linear's for --seed), zeros, or a safetensors file [torch]")
       ->group(data_group);
@@ -151,7 +93,9 @@ void add_options(CLI::App& app, TrainOptions& options, Texts& texts) {
   app.add_option("--epochs", options.epochs, "passes over the data [1]")->check(positive)->group(training);
   app.add_option("--steps", options.steps, "optimizer steps to stop after")->check(positive)->group(training);
   app.add_option("--seed", options.seed, "of the first parameters and of the order of the rows [0]")->group(training);
-  app.add_flag("!--no-shuffle", options.shuffle, "take the rows in the order of the file")->group(training);
+  app.add_flag_callback(
+         "--no-shuffle", [&options] { options.shuffle = false; }, "take the rows in the order of the file")
+      ->group(training);
   app.add_flag("--drop-last", options.drop_last, "leave out an epoch's last step when it is short")->group(training);
   app.add_option("--average", texts.average,
                  "mean over all rows of a step, or PyTorch's of the ranks' means: rows, ranks [rows]")

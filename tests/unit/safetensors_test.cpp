@@ -154,11 +154,11 @@ TEST_F(Safetensors, RefusesHeadersThatBreakTheFormat) {
   EXPECT_THAT(refusal(with_header("{\"w\":" + std::string(1'000'000, '['))), HasSubstr("an array"));
 }
 
-TEST_F(Safetensors, APathThatCannotBeReadIsNoWrongFile) {
-  EXPECT_THAT(message_of<Error>([] { (void)read_safetensors("/nowhere/x"); }),
+TEST_F(Safetensors, APathThatCannotBeReadIsRefusedWithTheSystemsWords) {
+  EXPECT_THAT(message_of<UseError>([] { (void)read_safetensors("/nowhere/x"); }),
               AllOf(HasSubstr("/nowhere/x"), HasSubstr(std::strerror(ENOENT))));
   EXPECT_THAT(message_of<UseError>([] { (void)read_safetensors("/dev/zero"); }), HasSubstr("not a regular file"));
-  EXPECT_THAT(message_of<UseError>([] { (void)read_safetensors("/tmp"); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(message_of<UseError>([] { (void)read_safetensors("/tmp"); }), HasSubstr("it is a directory"));
 }
 
 StoredFile model_file() {

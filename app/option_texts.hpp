@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+
+namespace ddp::app {
+
+/// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
+inline constexpr std::array not_yet_options{"--exclude",
+                                            "--x",
+                                            "--y",
+                                            "--labels",
+                                            "--format",
+                                            "--missing",
+                                            "--zero-based",
+                                            "--valid",
+                                            "--task",
+                                            "--hidden",
+                                            "--activation",
+                                            "--betas",
+                                            "--eps",
+                                            "--amsgrad",
+                                            "--clip-grad-norm",
+                                            "--schedule",
+                                            "--tolerance",
+                                            "--l2",
+                                            "--C",
+                                            "--alpha",
+                                            "--l2-path",
+                                            "--folds",
+                                            "--sweep",
+                                            "--weights",
+                                            "--class-weights",
+                                            "--label-smoothing",
+                                            "--patience",
+                                            "--save-best",
+                                            "--accumulate",
+                                            "--bucket-cap-mb",
+                                            "--first-bucket-mb",
+                                            "--compress",
+                                            "--zero",
+                                            "--deterministic",
+                                            "--threads",
+                                            "--checkpoint",
+                                            "--checkpoint-every",
+                                            "--keep",
+                                            "--resume",
+                                            "--tensorboard",
+                                            "--report",
+                                            "--trace",
+                                            "--progress",
+                                            "-v",
+                                            "--config"};
+inline constexpr std::array not_yet_commands{"predict", "evaluate", "bench"};
+
+inline constexpr const char* help_footer = R"(
+Examples
+  mpirun -np 2 linear_ddp
+      the smallest run: Linear(10 -> 10), one SGD step on random data, on two ranks
+  mpirun -np 4 linear_ddp --data diabetes.csv --target target --standardize --global-batch full
+      --epochs 5000 --lr 0.1 --momentum 0.9 --evaluate-train --save diabetes.safetensors
+      a regression on a table, the same result for any number of ranks
+
+Other commands
+  linear_ddp info        ranks, hosts, devices, libraries, and what a training would use
+
+Exit status: 0 done, 1 failed while running, 2 wrong use or wrong data, 124 a collective passed --timeout.)";
+
+}  // namespace ddp::app
