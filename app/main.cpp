@@ -2,6 +2,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <optional>
 
@@ -50,6 +51,8 @@ int abort_job(const std::optional<ddp::World>& world, Status status, const std::
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file-size limit is then an error of write(), told in words, and not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::optional<ddp::World> world;
   try {
     world.emplace();

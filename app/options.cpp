@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/nearest.hpp>
@@ -103,15 +102,13 @@ std::vector<std::string> split_names(const std::string& list) {
 
 /// Texts of options that become values of other types once all is parsed.
 struct Texts {
-  std::string target, features, global_batch, delimiter, decimal, loss = "mse", optimizer = "sgd", precision = "fp32";
+  std::string target, features, global_batch, delimiter, decimal;
+  std::string header = "auto", device = "auto", average = "rows";
+  std::string loss = "mse", optimizer = "sgd", precision = "fp32";
 };
 
 void add_options(CLI::App& app, TrainOptions& options, Texts& texts) {
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 62);
-  const std::map<std::string, DeviceRequest> devices{
-      {"auto", DeviceRequest::automatic}, {"cuda", DeviceRequest::cuda}, {"cpu", DeviceRequest::cpu}};
-  const std::map<std::string, Header> headers{{"auto", Header::automatic}, {"yes", Header::yes}, {"no", Header::no}};
-  const std::map<std::string, Averaging> averagings{{"rows", Averaging::rows}, {"ranks", Averaging::ranks}};
+  const auto& positive = CLI::PositiveNumber;
   const auto flag = [&app](const char* name, auto& value, const char* help) {
     app.add_flag(name, value, help)->group("Data and model");
   };
@@ -127,9 +124,7 @@ void add_options(CLI::App& app, TrainOptions& options, Texts& texts) {
   app.add_option("--target", texts.target, "target columns, by name or #K (#0 is the first) [the last column]")
       ->group(data_group);
   app.add_option("--features", texts.features, "feature columns [all that are not targets]")->group(data_group);
-  app.add_option("--header", options.text.header, "whether a text table begins with names: auto, yes, no [auto]")
-      ->transform(CLI::Transformer(headers).description(""))
-      ->check(CLI::IsMember(headers).description(""))
+  app.add_option("--header", texts.header, "whether a text table begins with names: auto, yes, no [auto]")
       ->group(data_group);
   app.add_option("--delimiter", texts.delimiter, "between the fields of a text table [, or tab for .tsv]")
       ->group(data_group);
@@ -158,20 +153,14 @@ void add_options(CLI::App& app, TrainOptions& options, Texts& texts) {
   app.add_option("--seed", options.seed, "of the first parameters and of the order of the rows [0]")->group(training);
   app.add_flag("!--no-shuffle", options.shuffle, "take the rows in the order of the file")->group(training);
   app.add_flag("--drop-last", options.drop_last, "leave out an epoch's last step when it is short")->group(training);
-  app.add_option("--average", options.averaging,
+  app.add_option("--average", texts.average,
                  "mean over all rows of a step, or PyTorch's of the ranks' means: rows, ranks [rows]")
-      ->transform(CLI::Transformer(averagings).description(""))
-      ->check(CLI::IsMember(averagings).description(""))
       ->group(training);
 
   const std::string where = "Devices";
-  app.add_option("--device", options.device, "auto, cuda, cpu; auto: CUDA when every rank has a GPU of its own [auto]")
-      ->transform(CLI::Transformer(devices).description(""))
-      ->check(CLI::IsMember(devices).description(""))
+  app.add_option("--device", texts.device, "auto, cuda, cpu; auto: CUDA when every rank has a GPU of its own [auto]")
       ->group(where);
-  app.add_option("--backend", options.backend, "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]")
-      ->check(CLI::IsMember({"auto", "nccl", "mpi"}).description(""))
-      ->group(where);
+  app.add_option("--backend", options.backend, "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]")->group(where);
   app.add_option("--precision", texts.precision, "fp32 [fp32]")->group(where);
   app.add_option("--timeout", options.timeout_s, "seconds after which a collective has failed [120]")
       ->check(positive)
@@ -204,18 +193,35 @@ void add_options(CLI::App& app, TrainOptions& options, Texts& texts) {
                              near.empty() ? "" : fmt::format(", did you mean {}?", near)));
 }
 
-void require_only(const std::string& option, const std::string& value, const char* accepted,
-                  const std::vector<std::string>& not_yet) {
-  if (value == accepted) return;
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+template <class T>
+T choose(const std::string& option, const std::string& value, const Choices<T>& choices,
+         const std::vector<std::string>& not_yet = {}) {
+  std::vector<std::string> names;
+  for (const auto& [name, choice] : choices) {
+    if (name == value) return choice;
+    names.push_back(name);
+  }
   const bool known = std::find(not_yet.begin(), not_yet.end(), value) != not_yet.end();
   throw UseError(fmt::format("{} {} is {}; accepted: {}", option, value,
-                             known ? fmt::format("not there yet in linear_ddp {}", version()) : "unknown", accepted));
+                             known ? fmt::format("not there yet in linear_ddp {}", version()) : "unknown",
+                             fmt::join(names, ", ")));
 }
 
 void finish(TrainOptions& options, const Texts& texts) {
-  require_only("--loss", texts.loss, "mse", {"huber", "bce", "cross-entropy"});
-  require_only("--optimizer", texts.optimizer, "sgd", {"adam", "adamw", "lbfgs", "exact"});
-  require_only("--precision", texts.precision, "fp32", {"tf32", "bf16", "fp64"});
+  choose<int>("--loss", texts.loss, {{"mse", 0}}, {"huber", "bce", "cross-entropy"});
+  choose<int>("--optimizer", texts.optimizer, {{"sgd", 0}}, {"adam", "adamw", "lbfgs", "exact"});
+  choose<int>("--precision", texts.precision, {{"fp32", 0}}, {"tf32", "bf16", "fp64"});
+  choose<int>("--backend", options.backend, {{"auto", 0}, {"nccl", 0}, {"mpi", 0}});
+  options.device = choose<DeviceRequest>(
+      "--device", texts.device,
+      {{"auto", DeviceRequest::automatic}, {"cuda", DeviceRequest::cuda}, {"cpu", DeviceRequest::cpu}});
+  options.averaging =
+      choose<Averaging>("--average", texts.average, {{"rows", Averaging::rows}, {"ranks", Averaging::ranks}});
+  options.text.header =
+      choose<Header>("--header", texts.header, {{"auto", Header::automatic}, {"yes", Header::yes}, {"no", Header::no}});
   if (!texts.target.empty()) options.columns.targets = split_names(texts.target);
   if (!texts.features.empty()) options.columns.features = split_names(texts.features);
   if (!texts.delimiter.empty()) options.text.delimiter = parse_character("--delimiter", texts.delimiter);
@@ -224,6 +230,9 @@ void finish(TrainOptions& options, const Texts& texts) {
     throw UseError("--delimiter and --decimal are the same character");
   }
   if (!texts.global_batch.empty()) options.global_batch = parse_global_batch(texts.global_batch);
+  if (options.standardize && !options.bias) {
+    throw UseError("--standardize needs a bias to fold the features' means into; leave out --no-bias");
+  }
   if (options.batch_size && options.global_batch) {
     throw UseError("--batch-size (rows for each rank) and --global-batch (rows over all ranks) exclude each other");
   }

@@ -151,7 +151,6 @@ std::string describe_data(const TrainOptions& options, const std::optional<Train
 }  // namespace
 
 void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout) {
-  const auto started = std::chrono::steady_clock::now();
   Console console(options.quiet || world.rank() != 0, open_outputs(world, options));
   const SelectedDevice selected = select_device(world, options.device);
   Device& device = *selected.device;
@@ -181,6 +180,7 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
   TrainerOptions trainer_options;
   trainer_options.epochs = plan.epochs;
   trainer_options.max_steps = plan.max_steps;
+  trainer_options.averaging = options.averaging;
   trainer_options.log_every = options.log_every.value_or(!data || options.steps.value_or(unlimited) <= 1000 ? 1 : 0);
   const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
   const auto evaluate = [&] { return evaluate_loss(world, device, model, data->rows); };
@@ -237,7 +237,6 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
     throw;
   }
   console.event(end);
-  console.line("time", fmt::format("{:.3g} s from the start of the program to here", seconds_since(started)));
   group->close();
 }
 

@@ -101,6 +101,14 @@ TEST(FullBatch, OneStepOverFiveRowsCountsEveryRowOnce) {
   }
 }
 
+TEST(FullBatch, AverageRanksIsTheMeanOfTheRanksMeans) {
+  // Rows 1, 3, 5 on rank 0 and 2, 4 on rank 1: w = 4 lr · (35 / 3 + 20 / 2) / 2.
+  const auto model = trained(2, full_batch("cases/D03-five-rows.csv", "y",
+                                           {"--no-bias", "--init", "zeros", "--lr", "0.01", "--steps", "1",
+                                            "--no-shuffle", "--average", "ranks"}));
+  EXPECT_NEAR(model.weight[0], 0.04 * (35.0 / 3 + 10) / 2, 1e-6);
+}
+
 TEST(FullBatch, FewerRowsThanRanks) {
   for (const int ranks : {1, 4, 7}) {
     const auto model = trained(ranks, full_batch("cases/D01-three-rows.csv", "y",
@@ -197,7 +205,7 @@ TEST(Launch, AnInteractiveSlurmShellIsNoProofOfTasks) {
 
 TEST(Launch, NoVisibleGpuMeansTheCpuAndOneLineSaysWhy) {
   const auto outcome = train(2, {}, {{"CUDA_VISIBLE_DEVICES", ""}});
-  EXPECT_THAT(outcome.out, ContainsRegex("device +.*cpu.*(CUDA_VISIBLE_DEVICES|driver|without CUDA)"));
+  EXPECT_THAT(outcome.out, ContainsRegex("device +CPU.*(CUDA_VISIBLE_DEVICES|driver|without CUDA)"));
 }
 
 }  // namespace

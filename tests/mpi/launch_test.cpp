@@ -130,6 +130,11 @@ TEST(Agree, NamesTheFirstOfSeveralAndCountsTheRest) {
   EXPECT_THAT(error.what(), AllOf(HasSubstr("broken on 1"), HasSubstr("more rank")));
 }
 
+TEST(Agree, WhatIsWrongEverywhereIsSaidOnceAndOfNoRank) {
+  const auto error = agreed_error_of([&] { agree(world(), [] { throw UseError("unknown option '--foo'"); }); });
+  EXPECT_STREQ(error.what(), "unknown option '--foo'");
+}
+
 TEST(Preflight, EqualFactsPass) {
   EXPECT_NO_THROW(require_agreement(world(), {{"seed", "0"}, {"NCCL", "2.28.9"}}, "differ", "mend"));
 }

@@ -6,6 +6,10 @@
 namespace ddp {
 namespace {
 
+char folded(char c) {
+  return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -13,7 +17,7 @@ std::size_t edits(std::string_view a, std::string_view b) {
     std::size_t diagonal = row[0];
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      const std::size_t substitution = diagonal + (folded(a[i - 1]) == folded(b[j - 1]) ? 0 : 1);
       diagonal = row[j];
       row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
     }
@@ -25,10 +29,10 @@ std::size_t edits(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view text, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t fewest = text.size() / 3 + 2;
+  std::size_t fewest = (text.size() + 1) / 3 + 1;
   for (const auto& candidate : candidates) {
     const std::size_t count = edits(text, candidate);
-    if (count < fewest && count <= candidate.size() / 3 + 1) {
+    if (count < fewest) {
       fewest = count;
       best = candidate;
     }

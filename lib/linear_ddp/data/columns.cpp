@@ -2,44 +2,21 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <string_view>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/base/nearest.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/table.hpp>
 
 namespace ddp {
 namespace {
 
-char folded(char c) {
-  return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-/// Levenshtein's distance, row by row; upper and lower case are equal.
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (folded(a[i]) == folded(b[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 /// The known name nearest to an unknown one; with none near, the first names that there are.
 std::string suggestion(const std::vector<std::string>& names, const std::string& wanted) {
-  const auto nearest = std::min_element(names.begin(), names.end(), [&](const auto& left, const auto& right) {
-    return edits_between(left, wanted) < edits_between(right, wanted);
-  });
-  if (nearest != names.end() && edits_between(*nearest, wanted) <= (wanted.size() + 1) / 3) {
-    return fmt::format("did you mean {}?", excerpt(*nearest));
+  if (const std::string near = nearest(wanted, names); !near.empty()) {
+    return fmt::format("did you mean {}?", excerpt(near));
   }
   constexpr std::size_t shown = 10;
   std::string list;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <linear_ddp/data/number.hpp>
@@ -21,6 +22,8 @@ class RowParser {
   void parse(const Record& record);
 
  private:
+  bool parse_plain(std::string_view text);
+  void parse_carefully(const Record& record);
   [[noreturn]] void refuse_count(const Record& record, std::size_t fields, bool last_is_empty) const;
   [[noreturn]] void refuse_number(const Record& record, std::size_t column) const;
 

@@ -1,12 +1,8 @@
 #include <linear_ddp/data/safetensors.hpp>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,6 +10,7 @@
 
 #include <linear_ddp/base/atomic_file.hpp>
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/input_file.hpp>
 #include <linear_ddp/data/safetensors_header.hpp>
 
 namespace ddp {
@@ -24,37 +21,11 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr std::uint64_t length_bytes = sizeof(std::uint64_t);
 constexpr std::uint64_t header_limit = 100'000'000;  // the reference implementation's
 
-class InputFile {
- public:
-  explicit InputFile(const std::string& path) : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (file_ < 0) fail_errno("open " + path);
-  }
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
-  ~InputFile() { ::close(file_); }
-
-  [[nodiscard]] std::uint64_t size() const {
-    struct stat status {};
-    if (::fstat(file_, &status) != 0) fail_errno("read " + path_);
-    if (!S_ISREG(status.st_mode)) throw UseError(path_ + ": not a regular file, expected a safetensors file");
-    return static_cast<std::uint64_t>(status.st_size);
-  }
-
-  void read(std::uint64_t offset, std::span<std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ::ssize_t got = ::pread(file_, bytes.data(), bytes.size(), static_cast<::off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail_errno("read " + path_);
-      if (got == 0) throw UseError(fmt::format("{}: it became shorter while it was read, at byte {}", path_, offset));
-      bytes = bytes.subspan(static_cast<std::size_t>(got));
-      offset += static_cast<std::uint64_t>(got);
-    }
-  }
-
- private:
-  const std::string& path_;
-  int file_;
-};
+void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> bytes) {
+  const std::span chars(reinterpret_cast<char*>(bytes.data()), bytes.size());
+  if (file.read(static_cast<std::int64_t>(offset), chars) == bytes.size()) return;
+  fail("read " + file.path(), fmt::format("it ends before byte {}", offset + bytes.size()));
+}
 
 void require_size(const std::string& path, std::uint64_t needed, std::uint64_t size) {
   if (size < needed) throw UseError(fmt::format("{}: truncated: need {} bytes, have {}", path, needed, size));
@@ -63,14 +34,14 @@ void require_size(const std::string& path, std::uint64_t needed, std::uint64_t s
 std::string read_header(const InputFile& file, std::uint64_t size, const std::string& path) {
   require_size(path, length_bytes, size);
   std::uint64_t length = 0;
-  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  read(file, 0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > header_limit) {
     throw UseError(fmt::format("{}: header length {} is above the limit of {} bytes; is it a safetensors file?", path,
                                length, header_limit));
   }
   require_size(path, length_bytes + length, size);
   std::string header(static_cast<std::size_t>(length), '\0');
-  file.read(length_bytes, std::as_writable_bytes(std::span(header)));
+  read(file, length_bytes, std::as_writable_bytes(std::span(header)));
   return header;
 }
 
@@ -120,7 +91,7 @@ const StoredTensor& StoredFile::at(const std::string& name) const {
 
 StoredFile read_safetensors(const std::string& path) {
   const InputFile input(path);
-  const std::uint64_t size = input.size();
+  const auto size = static_cast<std::uint64_t>(input.size());
   const std::string text = read_header(input, size, path);
   const std::uint64_t data_start = length_bytes + text.size();
   SafetensorsHeader header = parse_safetensors_header(text, path);
@@ -130,7 +101,7 @@ StoredFile read_safetensors(const std::string& path) {
   file.tensors.reserve(header.tensors.size());
   for (SafetensorsEntry& entry : header.tensors) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(entry.end - entry.begin));
-    input.read(data_start + entry.begin, bytes);
+    read(input, data_start + entry.begin, bytes);
     file.tensors.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), std::move(bytes)});
   }
   return file;

@@ -28,7 +28,7 @@ struct StoredFile {
 };
 
 /// Throws UseError when the file is not a complete, consistent safetensors file (every length, shape, offset and name
-/// is checked before memory is taken), Error when it cannot be read.
+/// is checked before memory is taken) or cannot be opened, Error when reading it fails.
 [[nodiscard]] StoredFile read_safetensors(const std::string& path);
 
 /// Writes the whole file or none: see base/atomic_file.hpp. Tensors in the order given and without gaps, as the format

@@ -101,7 +101,7 @@ TextHead read_text_head(const InputFile& file, const TextFormat& format) {
 
 TextFormat complete_format(TextFormat format, const std::string& path) {
   if (format.delimiter == 0) format.delimiter = lower_case_extension(path) == ".tsv" ? '\t' : ',';
-  constexpr std::string_view taken = "\"\r\n+-0123456789";
+  constexpr std::string_view taken = "\"\r\n+-0123456789eE";
   if (taken.find(format.delimiter) != taken.npos || format.delimiter == format.decimal) {
     throw UseError(fmt::format("{} cannot be the delimiter of a table whose decimal sign is {}",
                                excerpt(std::string(1, format.delimiter)), excerpt(std::string(1, format.decimal))));

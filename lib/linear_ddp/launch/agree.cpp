@@ -15,10 +15,14 @@ void agree_on(const World& world, const std::optional<Error>& failure) {
 
   const auto first = std::find_if(statuses.begin(), statuses.end(), [](std::int64_t status) { return status != 0; });
   const int root = static_cast<int>(first - statuses.begin());
-  std::string message = world.rank() == root ? world.prefix() + failure->what() : std::string{};
-  message = broadcast(world, message, root);
-  if (failed == world.size() && failed > 1) message += " (and so on every rank)";
-  else if (failed > 1) message += fmt::format(" (and {} more ranks)", failed - 1);
+  const std::string cause = broadcast(world, failure ? failure->what() : "", root);
+  const auto same = all_gather(world, std::int64_t{failure && failure->what() == cause});
+  // What is wrong everywhere (an option, a missing file) is no rank's own fault.
+  const bool everywhere = std::count(same.begin(), same.end(), 1) == world.size();
+  std::string message = everywhere ? cause : broadcast(world, world.prefix() + cause, root);
+  if (!everywhere && failed > 1) {
+    message += fmt::format(" (and {} more rank{})", failed - 1, failed == 2 ? "" : "s");
+  }
   throw AgreedError(static_cast<Status>(*first), message);
 }
 

@@ -11,8 +11,8 @@
 
 namespace ddp {
 
-/// Collective. Throws the same AgreedError on all ranks when any rank brought a failure: the first failing rank's status
-/// and message, and how many others failed too.
+/// Collective. Throws the same AgreedError on all ranks when any rank brought a failure: the first failing rank's status,
+/// name and message, and how many others failed too; the message alone when it is the same on every rank.
 void agree_on(const World& world, const std::optional<Error>& failure);
 
 /// Collective. Runs work that may fail on this rank alone (parsing, opening, allocating; no collective inside, a peer

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/collectives.hpp>
@@ -41,13 +42,17 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
   const bool all_rows = source_.one_step_over_all_rows();
   Buffer<double> epoch_sum(device_, 1);
   TrainingResult result;
+  const auto backward = [&](const Step& step) {
+    replica_.backward(step.batch,
+                      options.averaging == Averaging::rows ? std::optional(step.global_rows) : std::nullopt);
+  };
 
   for (std::int64_t epoch = 0; epoch < options.epochs && result.steps < options.max_steps; ++epoch) {
     std::int64_t epoch_rows = 0;
     epoch_sum.upload(std::array{0.0});
     for (std::int64_t i = 0; i < source_.steps_per_epoch() && result.steps < options.max_steps; ++i) {
       const Step step = source_.load(epoch, i);
-      replica_.backward(step.batch, step.global_rows);
+      backward(step);
       ++result.steps;
       // A step over all rows evaluates the parameters that the epoch before left: its report costs no pass of its own.
       const bool reports_epoch = all_rows && epoch > 0;
@@ -67,10 +72,7 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
     observer_.on_epoch({epoch, result.steps, result.last_epoch_loss});
   }
   if (all_rows && result.steps > 0) {
-    if (!options.evaluate) {
-      const Step step = source_.load(result.epochs, 0);
-      replica_.backward(step.batch, step.global_rows);
-    }
+    if (!options.evaluate) backward(source_.load(result.epochs, 0));
     result.last_epoch_loss = options.evaluate ? options.evaluate() : static_cast<double>(checked_loss(result.steps));
     observer_.on_epoch({result.epochs - 1, result.steps, result.last_epoch_loss});
   }

@@ -13,6 +13,7 @@ namespace ddp {
 struct TrainerOptions {
   std::int64_t epochs = 1;
   std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< counted from the start of training
+  Averaging averaging = Averaging::rows;
   std::int64_t log_every = 0;                                         ///< steps between on_step calls; 0: none
   /// Collective: the loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is reported.
   std::function<double()> evaluate;
