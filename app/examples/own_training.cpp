@@ -21,12 +21,12 @@ int main() {
   const std::int64_t rows = 64;
   ddp::TorchGenerator generator(static_cast<std::uint64_t>(world.rank()));
   std::vector<float> x(rows * 8), y(rows);
-  for (int step = 1; step <= 100; ++step) {
+  for (int step = 1; step <= 400; ++step) {
     generator.randn(x);
     for (std::size_t row = 0; row < rows; ++row) y[row] = 3 * x[8 * row] - 2 * x[8 * row + 7] + 1;
     replica.backward({rows, x.data(), y.data()});  // loss and gradients, averaged over the ranks
     optimizer.step();
-    if (step % 20 == 0 && world.rank() == 0) std::printf("step %3d  loss %.2e\n", step, replica.loss());
+    if (step % 100 == 0 && world.rank() == 0) std::printf("step %3d  loss %.2e\n", step, replica.loss());
   }
   replica.require_equal_replicas();
   group->close();
