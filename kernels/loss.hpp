@@ -12,7 +12,7 @@ struct MseLoss {
   }
   template <class T>
   DDP_HOST_DEVICE T gradient(T output, T target) const {
-    return T{2} * (output - target);
+    return 2 * (output - target);
   }
 };
 

@@ -61,7 +61,7 @@ void measure(const ddp::World& world, const Shape& shape) {
   ddp::Buffer<float> outputs(*device, rows * out), gradient(*device, out * in);
   ddp::Buffer<float> reduced(*device, model.layout().parameters());
   const auto products = [&] {
-    ddp::gemm::product_nt(rows, out, in, x.data(), model.parameters().data(), outputs.data());
+    ddp::gemm::product_nt(rows, out, in, x.data(), model.parameters().data(), 0, outputs.data());
     ddp::gemm::product_tn(out, in, rows, outputs.data(), x.data(), 0, gradient.data());
   };
   const auto all_reduce = [&] {

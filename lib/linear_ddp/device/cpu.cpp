@@ -8,16 +8,20 @@
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/device/device.hpp>
-#include "kernels/sgd.hpp"
+#include "linear_ddp/device/cpu_passes.hpp"
+#include "linear_ddp/device/cpu_tiny.hpp"
 #include "linear_ddp/device/gemm.hpp"
-#include "linear_ddp/device/loss_pass.hpp"
 
 namespace ddp {
 namespace {
 
-/// Outputs of one tile, in floats: they stay in the second-level cache from the forward product to the gradient
-/// product.
-constexpr std::int64_t tile_numel = 64 * 1024;
+/// Rows of one tile. Where the weights fit in the second-level cache a tile's outputs do too, from the forward product
+/// to the gradient product. Larger weights would be read and written anew for each tile: few tiles, of 16 MiB of
+/// outputs.
+std::int64_t rows_of_a_tile(std::int64_t in, std::int64_t out) {
+  constexpr std::int64_t cached_numel = 64 * 1024, bounded_numel = 4 * 1024 * 1024;
+  return std::max(std::int64_t{64}, (in * out <= cached_numel ? cached_numel : bounded_numel) / out);
+}
 
 class CpuDevice final : public Device {
  public:
@@ -55,49 +59,22 @@ class CpuDevice final : public Device {
   void* native(Queue) noexcept override { return nullptr; }
 
   void linear_forward(const LinearForward& op) override {
-    if (op.rows == 0) return;
-    gemm::product_nt(op.rows, op.out, op.in, op.x, op.weight, op.y);
-    if (op.bias == nullptr) return;
-    for (std::int64_t row = 0; row < op.rows; ++row) {
-      float* y = op.y + row * op.out;
-      for (std::int64_t j = 0; j < op.out; ++j) y[j] += op.bias[j];
-    }
+    if (op.rows > 0) forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
   }
 
-  /// In tiles of rows, so that no more than a tile of outputs is ever in memory, however many rows there are.
   void linear_loss(const LinearLoss& op) override {
     const bool gradients = op.weight_gradient != nullptr;
-    const std::int64_t tile = std::clamp(tile_numel / op.out, std::int64_t{64}, std::int64_t{4096});
-    outputs_.resize(static_cast<std::size_t>(std::min(tile, op.rows) * op.out));
-    if (gradients && op.bias_gradient != nullptr) std::fill_n(op.bias_gradient, op.out, 0.0F);
-    if (gradients && op.rows == 0) std::fill_n(op.weight_gradient, op.out * op.in, 0.0F);
-
-    double sum = 0;
-    for (std::int64_t row = 0; row < op.rows; row += tile) {
-      const std::int64_t rows = std::min(tile, op.rows - row);
-      const float* x = op.x + row * op.in;
-      gemm::product_nt(rows, op.out, op.in, x, op.weight, outputs_.data());
-      sum += mse_pass(rows, op.out, op.bias, op.target + row * op.out, op.loss_scale, outputs_.data(),
-                      gradients ? op.bias_gradient : nullptr);
-      if (gradients) {
-        gemm::product_tn(op.out, op.in, rows, outputs_.data(), x, row == 0 ? 0.0F : 1.0F, op.weight_gradient);
-      }
-    }
+    const double sum = gradients && tiny::serves(op) ? tiny::mse_step(op) : tiled_loss(op, gradients);
     if (op.loss != nullptr) *op.loss = static_cast<float>(static_cast<double>(op.loss_scale) * sum);
     if (op.loss_sum != nullptr) *op.loss_sum = sum;
   }
 
   void sgd_update(const SgdUpdate& op) override {
     const kernels::SgdStep<float> step{op.lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first};
-    if (op.momentum_buffer == nullptr) {
-      for (std::int64_t i = 0; i < op.numel; ++i) {
-        op.parameters[i] = step.without_momentum(op.parameters[i], op.gradients[i]);
-      }
-    } else {
-      for (std::int64_t i = 0; i < op.numel; ++i) {
-        op.parameters[i] = step.with_momentum(op.parameters[i], op.gradients[i], op.momentum_buffer[i]);
-      }
-    }
+    if (op.momentum_buffer == nullptr)
+      passes::sgd(op.numel, step, op.gradients, op.parameters);
+    else
+      passes::sgd(op.numel, step, op.gradients, op.momentum_buffer, op.parameters);
   }
 
   void accumulate(const float* value, double factor, double* sum) override {
@@ -105,7 +82,41 @@ class CpuDevice final : public Device {
   }
 
  private:
-  std::vector<float> outputs_;  // one tile; grows once, then never
+  /// The bias goes in first and the product on top of it: no pass of its own over the outputs.
+  static void forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
+                      const float* bias, float* y) {
+    if (bias != nullptr) passes::fill_rows(rows, out, bias, y);
+    gemm::product_nt(rows, out, in, x, weight, bias != nullptr ? 1.0F : 0.0F, y);
+  }
+
+  /// In tiles of rows, so that the outputs in memory are bounded, however many rows there are.
+  double tiled_loss(const LinearLoss& op, bool gradients) {
+    const std::int64_t tile = rows_of_a_tile(op.in, op.out);
+    outputs_.resize(static_cast<std::size_t>(std::min(tile, op.rows) * op.out));
+    bias_gradient_.assign(static_cast<std::size_t>(op.out), 0.0);
+    if (gradients && op.rows == 0) std::fill_n(op.weight_gradient, op.out * op.in, 0.0F);
+
+    double sum = 0;
+    float* y = outputs_.data();
+    for (std::int64_t row = 0; row < op.rows; row += tile) {
+      const std::int64_t rows = std::min(tile, op.rows - row);
+      const float* x = op.x + row * op.in;
+      forward(rows, op.in, op.out, x, op.weight, op.bias, y);
+      sum += passes::mse(rows * op.out, op.target + row * op.out, op.loss_scale, y);
+      if (!gradients) continue;
+      passes::add_columns(rows, op.out, y, bias_gradient_.data());
+      gemm::product_tn(op.out, op.in, rows, y, x, row == 0 ? 0.0F : 1.0F, op.weight_gradient);
+    }
+    if (gradients && op.bias_gradient != nullptr) {
+      std::transform(bias_gradient_.begin(), bias_gradient_.end(), op.bias_gradient,
+                     [](double value) { return static_cast<float>(value); });
+    }
+    return sum;
+  }
+
+  // Of one tile. They grow once, then never.
+  std::vector<float> outputs_;
+  std::vector<double> bias_gradient_;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 /// gemm_other_blas.cpp, else gemm_eigen.cpp.
 namespace ddp::gemm {
 
-/// c[m, n] = a[m, k] · b[n, k]ᵀ
-void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c);
+/// c[m, n] = a[m, k] · b[n, k]ᵀ + beta · c; with beta 0, c is not read.
+void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c);
 
-/// c[m, n] = a[k, m]ᵀ · b[k, n] + beta · c; with beta 0, c is not read.
+/// c[m, n] = a[k, m]ᵀ · b[k, n] + beta · c
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c);
 
 /// "OpenBLAS 0.3.21 (Zen)", "Eigen 3.4.0"

@@ -4,9 +4,9 @@
 
 namespace ddp::gemm {
 
-void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c) {
+void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), 1,
-              a, static_cast<int>(k), b, static_cast<int>(k), 0, c, static_cast<int>(n));
+              a, static_cast<int>(k), b, static_cast<int>(k), beta, c, static_cast<int>(n));
 }
 
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {

@@ -11,17 +11,24 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using In = Eigen::Map<const Matrix>;
 using Out = Eigen::Map<Matrix>;
 
+template <class Product>
+void assign(Out c, float beta, const Product& product) {
+  if (beta == 0) {
+    c.noalias() = product;
+  } else {
+    if (beta != 1) c *= beta;
+    c.noalias() += product;
+  }
+}
+
 }  // namespace
 
-void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c) {
-  Out(c, m, n).noalias() = In(a, m, k) * In(b, n, k).transpose();
+void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
+  assign(Out(c, m, n), beta, In(a, m, k) * In(b, n, k).transpose());
 }
 
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
-  if (beta == 0)
-    Out(c, m, n).noalias() = In(a, k, m).transpose() * In(b, k, n);
-  else
-    Out(c, m, n) = beta * Out(c, m, n) + In(a, k, m).transpose() * In(b, k, n);
+  assign(Out(c, m, n), beta, In(a, k, m).transpose() * In(b, k, n));
 }
 
 std::string library() {

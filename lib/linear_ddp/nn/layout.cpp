@@ -19,7 +19,7 @@ ParameterLayout::ParameterLayout(const LinearShape& shape) {
     throw UseError(fmt::format("Linear({} -> {}) has more than 2^31 - 1 weights", shape.in, shape.out));
   }
   const auto add = [this](const char* name, std::vector<std::int64_t> tensor_shape) {
-    constexpr std::int64_t alignment = 64 / sizeof(float);
+    constexpr std::int64_t alignment = 16 / sizeof(float);
     std::int64_t numel = 1;
     for (const std::int64_t extent : tensor_shape) numel *= extent;
     slots_.push_back({name, std::move(tensor_shape), numel_, numel});

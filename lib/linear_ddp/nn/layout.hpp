@@ -19,8 +19,8 @@ struct LinearShape {
 };
 
 /// Where each parameter lies in ONE flat buffer. Gradients and optimizer state have the same layout, so an optimizer
-/// step is one pass, an all-reduce one call, and a bucket or a shard a range. Tensors start at multiples of 64 bytes;
-/// the padding between them is zero and stays zero.
+/// step is one pass, an all-reduce one call, and a bucket or a shard a range. Tensors start at multiples of 16 bytes,
+/// as cuBLASLt wants; the padding between them is zero and stays zero.
 class ParameterLayout {
  public:
   /// Throws UseError when a size is below 1 or their product is beyond what one GPU or a 32-bit BLAS can address.
