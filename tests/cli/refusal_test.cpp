@@ -41,8 +41,9 @@ TEST(CommandLine, OptionsThatContradictEachOtherAreRefused) {
 TEST(Data, AWrongTokenInTheLastRanksShareEndsAllRanks) {
   const ScratchFolder scratch;
   for (const int ranks : {1, 2, 4}) {
-    expect_refusal(ranks, {"--data", data_path("cases/L07-bad-line-last-quarter.csv"), "--target", "y", "--save",
-                           scratch / "m.safetensors"},
+    expect_refusal(ranks,
+                   {"--data", data_path("cases/L07-bad-line-last-quarter.csv"), "--target", "y", "--save",
+                    scratch / "m.safetensors"},
                    2, AllOf(HasSubstr("line 40"), HasSubstr("column 2"), HasSubstr("oops")));
     EXPECT_FALSE(std::filesystem::exists(scratch / "m.safetensors"));
   }
@@ -74,8 +75,9 @@ TEST(Init, AFileOfAnotherShapeIsRefused) {
 
 TEST(Divergence, EndsAllRanksAtTheFirstLossThatIsNotFinite) {
   const ScratchFolder scratch;
-  expect_refusal(2, {"--data", data_path("cases/N06-unscaled.csv"), "--target", "y", "--lr", "0.1", "--epochs", "50",
-                     "--global-batch", "full", "--save", scratch / "m.safetensors", "--metrics", scratch / "m.jsonl"},
+  expect_refusal(2,
+                 {"--data", data_path("cases/N06-unscaled.csv"), "--target", "y", "--lr", "0.1", "--epochs", "50",
+                  "--global-batch", "full", "--save", scratch / "m.safetensors", "--metrics", scratch / "m.jsonl"},
                  1, AllOf(HasSubstr("at step "), HasSubstr("--standardize"), HasSubstr("--lr")));
   EXPECT_FALSE(std::filesystem::exists(scratch / "m.safetensors"));
   const auto events = read_metrics(scratch / "m.jsonl");

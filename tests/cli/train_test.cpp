@@ -30,7 +30,9 @@ TEST(DefaultRun, IsTheSmallestDdpProgram) {
   EXPECT_EQ(events[3]["status"], "ok");
 }
 
-TEST(DefaultRun, RunsAloneToo) { EXPECT_EQ(run({LINEAR_DDP_PROGRAM}).status, 0); }
+TEST(DefaultRun, RunsAloneToo) {
+  EXPECT_EQ(run({LINEAR_DDP_PROGRAM}).status, 0);
+}
 
 TEST(Output, HasNoControlCharactersAndEachEpochOnce) {
   const auto outcome = train(4, {"--data", data_path("cases/BASE.csv"), "--target", "y", "--epochs", "5"});
@@ -55,7 +57,8 @@ TEST(Output, VersionHelpAndInfo) {
   EXPECT_THAT(info.out, HasSubstr("would use"));
 }
 
-/// Loss of a zero-parameter full-batch model: the mean of y². BASE.csv's is 2 · 10.53515625, its gradient descent exact.
+/// Loss of a zero-parameter full-batch model: the mean of y². BASE.csv's is 2 · 10.53515625, its gradient descent
+/// exact.
 TEST(FullBatch, FirstStepsDoNotDependOnTheNumberOfRanks) {
   std::vector<std::vector<double>> losses;
   for (const int ranks : {1, 2, 3, 4}) {
@@ -126,8 +129,9 @@ TEST(MiniBatches, EndTogetherWhenTheRowsDoNotDivide) {
 TEST(MiniBatches, TheSameOrderForAnyNumberOfRanks) {
   std::vector<Trained> models;
   for (const int ranks : {1, 2, 3}) {
-    models.push_back(trained(ranks, {"--data", data_path("datasets/diabetes.csv"), "--target", "target", "--standardize",
-                                     "--global-batch", "50", "--epochs", "3", "--lr", "0.01", "--seed", "7"}));
+    models.push_back(
+        trained(ranks, {"--data", data_path("datasets/diabetes.csv"), "--target", "target", "--standardize",
+                        "--global-batch", "50", "--epochs", "3", "--lr", "0.01", "--seed", "7"}));
     for (std::size_t i = 0; i < models[0].weight.size(); ++i) {
       EXPECT_NEAR(models.back().weight[i], models[0].weight[i], 1e-5 * (1 + std::abs(models[0].weight[i])));
     }
@@ -136,9 +140,9 @@ TEST(MiniBatches, TheSameOrderForAnyNumberOfRanks) {
 
 TEST(Diabetes, ReachesTheLeastSquaresOptimum) {
   // tests/data/datasets: mean squared error 2859.69634758675, and the coefficients for raw features.
-  const double raw[] = {-0.036361224223625484, -22.859648090498386, 5.602962091923705, 1.1168079933181907,
-                        -1.08999633406324, 0.746450455514226, 0.3720047150891531, 6.533831935990339,
-                        68.48312496478829, 0.2801169893215044};
+  const double raw[] = {-0.036361224223625484, -22.859648090498386, 5.602962091923705,  1.1168079933181907,
+                        -1.08999633406324,     0.746450455514226,   0.3720047150891531, 6.533831935990339,
+                        68.48312496478829,     0.2801169893215044};
   double first_loss = 0;
   for (const int ranks : {1, 2, 3}) {
     const auto model = trained(ranks, full_batch("datasets/diabetes.csv", "target",
@@ -191,8 +195,8 @@ TEST(Columns, ByNameAndByNumberAreTheSame) {
 }
 
 TEST(Collinear, GradientDescentFromZeroGivesTheMinimumNorm) {
-  const auto model = trained(2, full_batch("cases/N03-identical.csv", "y",
-                                           {"--init", "zeros", "--lr", "0.05", "--epochs", "3000"}));
+  const auto model =
+      trained(2, full_batch("cases/N03-identical.csv", "y", {"--init", "zeros", "--lr", "0.05", "--epochs", "3000"}));
   EXPECT_NEAR(model.weight[0], 0.5, 1e-4);
   EXPECT_NEAR(model.weight[1], 0.5, 1e-4);
   EXPECT_NEAR(model.bias[0], 0, 1e-3);
