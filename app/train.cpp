@@ -32,6 +32,9 @@ struct Plan {
   [[nodiscard]] std::int64_t total_steps() const {
     return epochs > max_steps / steps_per_epoch ? max_steps : std::min(max_steps, epochs * steps_per_epoch);
   }
+  [[nodiscard]] std::int64_t total_epochs() const {
+    return std::min(epochs, (total_steps() + steps_per_epoch - 1) / steps_per_epoch);
+  }
 };
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
@@ -148,6 +151,66 @@ std::string describe_data(const TrainOptions& options, const std::optional<Train
       names.size() <= 4 ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} targets", names.size()));
 }
 
+TrainerOptions make_trainer_options(const TrainOptions& options, const Plan& plan, bool synthetic) {
+  TrainerOptions trainer;
+  trainer.epochs = plan.epochs;
+  trainer.max_steps = plan.max_steps;
+  trainer.averaging = options.averaging;
+  trainer.log_every = options.log_every.value_or(synthetic || options.steps.value_or(unlimited) <= 1000 ? 1 : 0);
+  return trainer;
+}
+
+nlohmann::ordered_json start_event(const World& world, const TrainOptions& options, const Device& device,
+                                   const std::string& backend, const Model& model, const BatchSource& source,
+                                   bool evaluates) {
+  nlohmann::ordered_json event{{"event", "start"},
+                               {"version", version()},
+                               {"world_size", world.size()},
+                               {"device", device.kind()},
+                               {"backend", backend},
+                               {"parameters", model.layout().parameters()},
+                               {"rows", source.rows_per_epoch()},
+                               {"train_loss_is", evaluates ? "of the final parameters over all training rows"
+                                                           : "the mean over the epoch's rows"}};
+  event.update(options.to_json());
+  return event;
+}
+
+void report_result(Console& console, const TrainingResult& result, double seconds, std::uint64_t hash) {
+  const double rows_per_s = static_cast<double>(result.rows) / seconds;
+  console.line("result",
+               fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)", result.last_epoch_loss,
+                           result.steps, result.steps == 1 ? "" : "s", seconds, rows_per_s));
+  console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash));
+  console.event({{"event", "end"},
+                 {"status", "ok"},
+                 {"steps", result.steps},
+                 {"epochs", result.epochs},
+                 {"train_loss", result.last_epoch_loss},
+                 {"objective", result.last_epoch_loss},
+                 {"seconds", seconds},
+                 {"rows_per_s", rows_per_s},
+                 {"parameters_hash", fmt::format("{:016x}", hash)}});
+}
+
+void save(const TrainOptions& options, const Model& model, const std::optional<TrainingData>& data, Console& console) {
+  Provenance provenance;
+  if (data) {
+    provenance = {data->share.feature_names, data->share.target_names,
+                  data->standardizer ? &*data->standardizer : nullptr};
+  }
+  save_model(options.save, model, provenance);
+  console.line("saved", options.save);
+}
+
+/// Seconds that `work` takes.
+template <class Work>
+double timed(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 }  // namespace
 
 void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout) {
@@ -177,66 +240,25 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
                fmt::format("Linear({} -> {}), {} parameters", shape.in, shape.out, model.layout().parameters()));
   console.line("data", describe_data(options, data, plan, world.size()));
 
-  TrainerOptions trainer_options;
-  trainer_options.epochs = plan.epochs;
-  trainer_options.max_steps = plan.max_steps;
-  trainer_options.averaging = options.averaging;
-  trainer_options.log_every = options.log_every.value_or(!data || options.steps.value_or(unlimited) <= 1000 ? 1 : 0);
+  TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
   const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
-  const auto evaluate = [&] { return evaluate_loss(world, device, model, data->rows); };
-  if (evaluates) trainer_options.evaluate = evaluate;
-  const std::int64_t total = plan.total_steps();
-  console.expect(data ? std::min(plan.epochs, (total + plan.steps_per_epoch - 1) / plan.steps_per_epoch) : 0,
-                 data ? 0 : total, options.sgd.lr);
-
-  nlohmann::ordered_json start{{"event", "start"},
-                               {"version", version()},
-                               {"world_size", world.size()},
-                               {"device", device.kind()},
-                               {"backend", backend},
-                               {"parameters", model.layout().parameters()},
-                               {"rows", source->rows_per_epoch()},
-                               {"train_loss_is", evaluates ? "of the final parameters over all training rows"
-                                                           : "the mean over the epoch's rows"}};
-  start.update(options.to_json());
-  console.event(start);
-
-  const auto training = std::chrono::steady_clock::now();
-  nlohmann::ordered_json end{{"event", "end"}};
-  const auto seconds_since = [](auto since) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-  };
+  if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(world, device, model, data->rows); };
+  console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps(), options.sgd.lr);
+  console.event(start_event(world, options, device, backend, model, *source, evaluates));
   try {
-    const auto result = Trainer(device, replica, optimizer, *source, console).run(trainer_options);
-    const double seconds = seconds_since(training);
+    TrainingResult result;
+    const double seconds =
+        timed([&] { result = Trainer(device, replica, optimizer, *source, console).run(trainer_options); });
     agree(world, [&] { require_finite(model); });
     const std::uint64_t hash = replica.require_equal_replicas();
-    end.update({{"status", "ok"},
-                {"steps", result.steps},
-                {"epochs", result.epochs},
-                {"train_loss", result.last_epoch_loss},
-                {"objective", result.last_epoch_loss},
-                {"seconds", seconds},
-                {"rows_per_s", static_cast<double>(result.rows) / seconds},
-                {"parameters_hash", fmt::format("{:016x}", hash)}});
-    console.line("result", fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)",
-                                       result.last_epoch_loss, result.steps, result.steps == 1 ? "" : "s", seconds,
-                                       static_cast<double>(result.rows) / seconds));
-    console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash));
     agree(world, [&] {
-      if (world.rank() != 0 || options.save.empty()) return;
-      save_model(options.save, model,
-                 {data ? data->share.feature_names : std::vector<std::string>{},
-                  data ? data->share.target_names : std::vector<std::string>{},
-                  data && data->standardizer ? &*data->standardizer : nullptr});
-      console.line("saved", options.save);
+      if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });
+    report_result(console, result, seconds, hash);
   } catch (const Error& error) {
-    end.update({{"status", "error"}, {"seconds", seconds_since(training)}, {"message", error.what()}});
-    console.event(end);
+    console.event({{"event", "end"}, {"status", "error"}, {"message", error.what()}});
     throw;
   }
-  console.event(end);
   group->close();
 }
 
