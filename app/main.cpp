@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <optional>
 
 #include <linear_ddp/base/error.hpp>
@@ -63,6 +64,8 @@ int main(int argc, char** argv) {
     return static_cast<int>(error.status());
   } catch (const ddp::Error& error) {
     return abort_job(world, error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return abort_job(world, Status::failed, "out of memory; use more ranks on more hosts, or smaller batches");
   } catch (const std::exception& error) {
     return abort_job(world, Status::failed, error.what());
   }

@@ -68,6 +68,9 @@ find_cuda() {
   command -v nvcc >/dev/null
 }
 
+# Lets ccache know a source again in another clone, wherever that lies.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+
 # configure PRESET [-DNAME=VALUE...]. One place for the launcher: a build tree that changes it compiles everything again.
 configure() {
   local launcher=()
