@@ -67,6 +67,34 @@ TEST_P(Devices, ManySmallUploadsKeepTheirOrder) {
   EXPECT_EQ(result, (Floats{99, 99, 99, 99, 99}));
 }
 
+TEST_P(Devices, ReplayWhatWasRecordedWithoutRunningItThen) {
+  Buffer<float> value(device(), 1);
+  Buffer<double> sum(device(), 1);
+  value.upload(Floats{0.5F});
+  const auto work = [&] {
+    device().wait(Queue::communication, Queue::compute);
+    device().wait(Queue::compute, Queue::communication);
+    device().accumulate(value.data(), 4, sum.data());
+  };
+  work();
+  const auto recording = device().record(work);
+  for (int replays = 0; replays < 3; ++replays) recording->replay();
+  value.upload(Floats{2.0F});  // a recording holds where the value is, not what it was
+  recording->replay();
+  double result = 0;
+  sum.download({&result, 1});
+  EXPECT_EQ(result, 4 * 2.0 + 8.0);
+}
+
+TEST_P(Devices, ARecordingThatFailsLeavesTheDeviceUsable) {
+  EXPECT_THROW(device().record([] { throw UseError("in the middle"); })->replay(), UseError);
+  Buffer<float> buffer(device(), 1);
+  buffer.upload(Floats{3});
+  Floats result(1);
+  buffer.download(result);
+  EXPECT_EQ(result[0], 3.0F);
+}
+
 struct SgdCase {
   float momentum, dampening, weight_decay;
   bool nesterov;

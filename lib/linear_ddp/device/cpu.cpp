@@ -23,6 +23,16 @@ std::int64_t rows_of_a_tile(std::int64_t in, std::int64_t out) {
   return std::max(std::int64_t{64}, (in * out <= cached_numel ? cached_numel : bounded_numel) / out);
 }
 
+/// Nothing is saved by recording where operations run as they are called.
+class CpuRecording final : public Recording {
+ public:
+  explicit CpuRecording(std::function<void()> work) : work_(std::move(work)) {}
+  void replay() override { work_(); }
+
+ private:
+  std::function<void()> work_;
+};
+
 class CpuDevice final : public Device {
  public:
   CpuDevice() { gemm::use_calling_thread_only(); }
@@ -57,6 +67,10 @@ class CpuDevice final : public Device {
   void synchronize() override {}
   void watch_waits(Watchdog*) noexcept override {}
   void* native(Queue) noexcept override { return nullptr; }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return std::make_unique<CpuRecording>(work);
+  }
 
   void linear_forward(const LinearForward& op) override {
     if (op.rows > 0) forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);

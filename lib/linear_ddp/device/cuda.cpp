@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <linear_ddp/device/cuda_check.hpp>
+#include <linear_ddp/device/cuda_graph.hpp>
 #include <linear_ddp/device/cuda_handle.hpp>
 #include <linear_ddp/device/cuda_matmul.hpp>
 #include <linear_ddp/device/cuda_staging.hpp>
@@ -83,6 +84,10 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] void* native(Queue queue) noexcept override { return stream(queue); }
 
+  [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return capture_cuda_graph(compute_.get(), work);
+  }
+
   void linear_forward(const LinearForward& op) override {
     if (op.rows == 0 || op.out == 0) return;
     if (op.in > 0) {
@@ -157,16 +162,14 @@ class CudaDevice final : public Device {
     check(cudaMemsetAsync(values, 0, static_cast<std::size_t>(numel) * sizeof(T), compute_.get()), "queue zeros");
   }
 
-  /// Room for so many outputs; it grows when a larger batch than ever comes, that is in the first steps.
+  /// Room for so many outputs; it grows when a larger batch than ever comes, that is in the first steps. Smaller rooms
+  /// stay, since recordings may use them.
   float* outputs(std::int64_t numel) {
     if (numel > outputs_numel_) {
-      finish(Queue::compute);
-      outputs_.reset();
-      outputs_numel_ = 0;
-      outputs_ = cuda_memory(static_cast<std::size_t>(numel) * sizeof(float));
+      outputs_.push_back(cuda_memory(static_cast<std::size_t>(numel) * sizeof(float)));
       outputs_numel_ = numel;
     }
-    return static_cast<float*>(outputs_.get());
+    return static_cast<float*>(outputs_.back().get());
   }
 
   template <class Loss>
@@ -187,7 +190,8 @@ class CudaDevice final : public Device {
   CudaEvent compute_done_, communication_done_;
   CudaStaging staging_;
   CudaMatmul matmul_;
-  CudaMemory loss_partials_, outputs_;
+  CudaMemory loss_partials_;
+  std::vector<CudaMemory> outputs_;
   std::int64_t outputs_numel_ = 0;
   Watchdog nobody_;
   Watchdog* watchdog_ = &nobody_;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,6 +64,14 @@ struct SgdUpdate {
   bool first = false;  ///< the first step of all: the buffer becomes the gradient
 };
 
+/// Work of a device, recorded once to be given to it as a whole, again and again.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  /// Queues the work, in the order of the compute queue.
+  virtual void replay() = 0;
+};
+
 /// Where a rank computes. Operations are asynchronous, in the order of the compute queue, unless they say "waits";
 /// an error of earlier work may be thrown by any later call. One thread uses a device.
 class Device {
@@ -94,6 +103,12 @@ class Device {
   virtual void watch_waits(Watchdog* watchdog) noexcept = 0;
   /// The backend's own handle of a queue (cudaStream_t), for a process group of the same backend; null on the CPU.
   [[nodiscard]] virtual void* native(Queue queue) noexcept = 0;
+
+  /// Records what `work` queues, without running it: on CUDA a graph, one launch for all its kernels, waits and
+  /// collectives. `work` queues operations only (no memory, no copy, nothing that waits), has run before with the same
+  /// shapes, and ends with the compute queue waiting for what it gave to the communication queue. Pointers and numbers
+  /// stay as they were when it was recorded.
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 
   virtual void linear_forward(const LinearForward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;

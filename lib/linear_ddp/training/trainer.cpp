@@ -23,7 +23,12 @@ double mean_loss(const Buffer<double>& sum_over_rows, std::int64_t rows) {
 
 Trainer::Trainer(Device& device, DistributedDataParallel& replica, Optimizer& optimizer, BatchSource& source,
                  TrainingObserver& observer)
-    : device_(device), replica_(replica), optimizer_(optimizer), source_(source), observer_(observer) {}
+    : device_(device),
+      replica_(replica),
+      optimizer_(optimizer),
+      source_(source),
+      observer_(observer),
+      epoch_sum_(device, 1) {}
 
 float Trainer::checked_loss(std::int64_t step) {
   const float loss = replica_.loss();
@@ -37,42 +42,55 @@ float Trainer::checked_loss(std::int64_t step) {
   return loss;
 }
 
+void Trainer::run_step(const Step& step, const TrainerOptions& options) {
+  const auto work = [this, step, averaging = options.averaging] {
+    replica_.backward(step.batch, averaging == Averaging::rows ? std::optional(step.global_rows) : std::nullopt);
+    device_.accumulate(replica_.loss_on_device(), static_cast<double>(step.global_rows), epoch_sum_.data());
+    optimizer_.step();
+  };
+  // The first step of a kind runs as it is: it makes plans and connections, and the first of all differs. The second is
+  // recorded.
+  auto& [runs, recording] = recordings_[{step.batch.x, step.batch.rows, step.global_rows}];
+  if (runs == 1) recording = device_.record(work);
+  if (recording)
+    recording->replay();
+  else
+    work();
+  ++runs;
+}
+
 TrainingResult Trainer::run(const TrainerOptions& options) {
   const bool cheap_loss = device_.memory_is_host();
   const bool all_rows = source_.one_step_over_all_rows();
-  Buffer<double> epoch_sum(device_, 1);
   TrainingResult result;
-  const auto backward = [&](const Step& step) {
-    replica_.backward(step.batch,
-                      options.averaging == Averaging::rows ? std::optional(step.global_rows) : std::nullopt);
-  };
 
   for (std::int64_t epoch = 0; epoch < options.epochs && result.steps < options.max_steps; ++epoch) {
     std::int64_t epoch_rows = 0;
-    epoch_sum.upload(std::array{0.0});
+    epoch_sum_.upload(std::array{0.0});
     for (std::int64_t i = 0; i < source_.steps_per_epoch() && result.steps < options.max_steps; ++i) {
       const Step step = source_.load(epoch, i);
-      backward(step);
+      run_step(step, options);
       ++result.steps;
+      epoch_rows += step.global_rows;
       // A step over all rows evaluates the parameters that the epoch before left: its report costs no pass of its own.
       const bool reports_epoch = all_rows && epoch > 0;
       const bool reports_step = options.log_every > 0 && result.steps % options.log_every == 0;
       const float loss = cheap_loss || reports_epoch || reports_step ? checked_loss(result.steps) : 0;
       if (reports_epoch) observer_.on_epoch({epoch - 1, result.steps - 1, static_cast<double>(loss)});
       if (reports_step) observer_.on_step({result.steps, epoch, loss, step.global_rows});
-      device_.accumulate(replica_.loss_on_device(), static_cast<double>(step.global_rows), epoch_sum.data());
-      optimizer_.step();
-      epoch_rows += step.global_rows;
     }
     checked_loss(result.steps);
     result.rows += epoch_rows;
     result.epochs = epoch + 1;
     if (all_rows) continue;
-    result.last_epoch_loss = options.evaluate ? options.evaluate() : mean_loss(epoch_sum, epoch_rows);
+    result.last_epoch_loss = options.evaluate ? options.evaluate() : mean_loss(epoch_sum_, epoch_rows);
     observer_.on_epoch({epoch, result.steps, result.last_epoch_loss});
   }
   if (all_rows && result.steps > 0) {
-    if (!options.evaluate) backward(source_.load(result.epochs, 0));
+    if (!options.evaluate) {
+      const Step step = source_.load(result.epochs, 0);
+      replica_.backward(step.batch, step.global_rows);
+    }
     result.last_epoch_loss = options.evaluate ? options.evaluate() : static_cast<double>(checked_loss(result.steps));
     observer_.on_epoch({result.epochs - 1, result.steps, result.last_epoch_loss});
   }

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
 
 #include <linear_ddp/data/batch_source.hpp>
 #include <linear_ddp/optim/sgd.hpp>
@@ -14,7 +17,7 @@ struct TrainerOptions {
   std::int64_t epochs = 1;
   std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< counted from the start of training
   Averaging averaging = Averaging::rows;
-  std::int64_t log_every = 0;                                         ///< steps between on_step calls; 0: none
+  std::int64_t log_every = 0;  ///< steps between on_step calls; 0: none
   /// Collective: the loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is reported.
   std::function<double()> evaluate;
 };
@@ -55,6 +58,14 @@ class Trainer {
   TrainingResult run(const TrainerOptions& options);
 
  private:
+  /// Recordings hold for as long as the same memory holds a batch of the same size.
+  using StepKind = std::tuple<const float*, std::int64_t, std::int64_t>;  // x, rows, global rows
+  struct StepRuns {
+    std::int64_t runs = 0;
+    std::unique_ptr<Recording> recording;
+  };
+
+  void run_step(const Step& step, const TrainerOptions& options);
   float checked_loss(std::int64_t step);
 
   Device& device_;
@@ -62,6 +73,8 @@ class Trainer {
   Optimizer& optimizer_;
   BatchSource& source_;
   TrainingObserver& observer_;
+  Buffer<double> epoch_sum_;
+  std::map<StepKind, StepRuns> recordings_;
 };
 
 /// Collective. The mean of the loss over all rows and outputs, in float64, each row once: rank r evaluates the rows
