@@ -28,7 +28,6 @@ class CublasLt : public test::OnStream {
   static constexpr std::size_t workspace_bytes = 4096;
 
   void SetUp() override {
-    OnStream::SetUp();
     ASSERT_EQ(cublasLtCreate(&handle_), CUBLAS_STATUS_SUCCESS);
     ASSERT_EQ(cublasLtMatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
     ASSERT_EQ(cublasLtMatmulPreferenceCreate(&preference_), CUBLAS_STATUS_SUCCESS);
@@ -48,7 +47,6 @@ class CublasLt : public test::OnStream {
     EXPECT_EQ(cublasLtMatmulPreferenceDestroy(preference_), CUBLAS_STATUS_SUCCESS);
     EXPECT_EQ(cublasLtMatmulDescDestroy(product_), CUBLAS_STATUS_SUCCESS);
     EXPECT_EQ(cublasLtDestroy(handle_), CUBLAS_STATUS_SUCCESS);
-    OnStream::TearDown();
   }
 
   template <class T>
@@ -90,7 +88,8 @@ class CublasLt : public test::OnStream {
   }
 
   Floats host_a_ = numbers(ld * ld, 1), host_b_ = numbers(ld * ld, 2), host_d_ = numbers(ld * ld, 3);
-  DeviceFloats in_a_{host_a_}, in_b_{host_b_}, out_{host_d_}, bias_{numbers(8, 4)}, workspace_{Floats(1024)};
+  DeviceFloats in_a_{host_a_, stream_}, in_b_{host_b_, stream_}, out_{host_d_, stream_}, bias_{numbers(8, 4), stream_},
+      workspace_{Floats(1024), stream_};
   cublasLtHandle_t handle_ = nullptr;
   cublasLtMatmulDesc_t product_ = nullptr;
   cublasLtMatmulPreference_t preference_ = nullptr;
@@ -108,7 +107,7 @@ TEST_F(CublasLt, ComputesWhatItsTransposesOrdersAndEpiloguesSay) {
         Case{N, T, by_columns, CUBLASLT_EPILOGUE_BGRADA}, Case{T, N, by_columns, CUBLASLT_EPILOGUE_BGRADA},
         Case{N, T, by_columns, CUBLASLT_EPILOGUE_BGRADB}, Case{N, N, by_columns, CUBLASLT_EPILOGUE_BGRADB}}) {
     for (const float beta : {0.0F, -1.0F}) {
-      DeviceFloats d(host_d_), bias(numbers(8, 4));
+      DeviceFloats d(host_d_, stream_), bias(numbers(8, 4), stream_);
       describe(op_a, op_b, order, epilogue);
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data());
       cublasLtMatmulAlgo_t algorithm;
@@ -136,8 +135,8 @@ TEST_F(CublasLt, ComputesWhatItsTransposesOrdersAndEpiloguesSay) {
       }
       if (epilogue == CUBLASLT_EPILOGUE_BGRADA) std::copy(sums_a.begin(), sums_a.end(), expected_bias.begin());
       if (epilogue == CUBLASLT_EPILOGUE_BGRADB) std::copy(sums_b.begin(), sums_b.end(), expected_bias.begin());
-      EXPECT_EQ(d.values(stream_), expected) << op_a << op_b << ", order " << order << ", epilogue " << epilogue;
-      EXPECT_EQ(bias.values(stream_), expected_bias) << op_a << op_b << ", epilogue " << epilogue;
+      EXPECT_EQ(d.values(), expected) << op_a << op_b << ", order " << order << ", epilogue " << epilogue;
+      EXPECT_EQ(bias.values(), expected_bias) << op_a << op_b << ", epilogue " << epilogue;
     }
   }
 }

@@ -69,10 +69,10 @@ TEST_F(Nccl, ReducesInEveryWay) {
                                                   {ncclAvg, (n + 1) / 2}};
   constexpr std::size_t count = 700'001;  // more than two windows
   for (const auto& [reduction, expected] : cases) {
-    DeviceFloats values(Floats(count, static_cast<float>(world().rank() + 1)));
+    DeviceFloats values(Floats(count, static_cast<float>(world().rank() + 1)), stream_);
     ASSERT_EQ(ncclAllReduce(values.data(), values.data(), count, ncclFloat32, reduction, communicator, stream_),
               ncclSuccess);
-    EXPECT_EQ(values.values(stream_), Floats(count, expected)) << "reduction " << reduction;
+    EXPECT_EQ(values.values(), Floats(count, expected)) << "reduction " << reduction;
   }
   leave(communicator);
 }
@@ -82,9 +82,9 @@ TEST_F(Nccl, SumsInTheOrderOfTheRanks) {
   ncclComm_t communicator = nullptr;
   ASSERT_EQ(join(communicator), ncclSuccess);
   const int rank = world().rank();
-  DeviceFloats value({rank == 0 ? 1.0F : rank == 1 ? 1e8F : rank == 2 ? -1e8F : 0.0F});
+  DeviceFloats value({rank == 0 ? 1.0F : rank == 1 ? 1e8F : rank == 2 ? -1e8F : 0.0F}, stream_);
   ASSERT_EQ(ncclAllReduce(value.data(), value.data(), 1, ncclFloat32, ncclSum, communicator, stream_), ncclSuccess);
-  EXPECT_EQ(value.values(stream_), Floats{0}) << "the 1 is lost in 1e8, unless the large ones are added first";
+  EXPECT_EQ(value.values(), Floats{0}) << "the 1 is lost in 1e8, unless the large ones are added first";
   leave(communicator);
 }
 
@@ -92,7 +92,7 @@ TEST_F(Nccl, ACallInProgressIsQueuedByThePollsAfterIt) {
   setenv("LINEAR_DDP_FAKE_NCCL_IN_PROGRESS", "1", 1);
   ncclComm_t communicator = nullptr;
   ASSERT_EQ(join(communicator), ncclSuccess);
-  DeviceFloats first({1}), second({2});
+  DeviceFloats first({1}, stream_), second({2}, stream_);
   const auto reduce = [&](DeviceFloats& value) {
     return ncclAllReduce(value.data(), value.data(), 1, ncclFloat32, ncclSum, communicator, stream_);
   };
@@ -100,12 +100,12 @@ TEST_F(Nccl, ACallInProgressIsQueuedByThePollsAfterIt) {
   EXPECT_EQ(reduce(first), ncclSuccess);
   EXPECT_EQ(reduce(second), ncclSuccess);
   EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
-  EXPECT_EQ(first.values(stream_), Floats{1}) << "what is not queued has no order among the stream's work";
+  EXPECT_EQ(first.values(), Floats{1}) << "what is not queued has no order among the stream's work";
   EXPECT_EQ(reduce(first), ncclInvalidArgument);
   EXPECT_THAT(ncclGetLastError(communicator), HasSubstr("in progress"));
   EXPECT_EQ(settled(communicator), ncclSuccess);
-  EXPECT_EQ(first.values(stream_), Floats{static_cast<float>(ranks())});
-  EXPECT_EQ(second.values(stream_), Floats{static_cast<float>(2 * ranks())});
+  EXPECT_EQ(first.values(), Floats{static_cast<float>(ranks())});
+  EXPECT_EQ(second.values(), Floats{static_cast<float>(2 * ranks())});
   leave(communicator);
   unsetenv("LINEAR_DDP_FAKE_NCCL_IN_PROGRESS");
 }
@@ -113,7 +113,7 @@ TEST_F(Nccl, ACallInProgressIsQueuedByThePollsAfterIt) {
 TEST_F(Nccl, RefusesTypesThatAreNotModelled) {
   ncclComm_t communicator = nullptr;
   ASSERT_EQ(join(communicator), ncclSuccess);
-  DeviceFloats values({1});
+  DeviceFloats values({1}, stream_);
   EXPECT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclFloat16, ncclSum, communicator, stream_),
             ncclInvalidArgument);
   EXPECT_EQ(ncclBroadcast(values.data(), values.data(), 1, ncclFloat32, ranks(), communicator, stream_),
@@ -125,7 +125,7 @@ TEST_F(Nccl, RanksThatCallDifferentCollectivesAllGetTheError) {
   if (ranks() == 1) GTEST_SKIP() << "needs peers";
   ncclComm_t communicator = nullptr;
   ASSERT_EQ(join(communicator), ncclSuccess);
-  DeviceFloats values(Floats(11, 1));
+  DeviceFloats values(Floats(11, 1), stream_);
   const std::size_t count = world().rank() == 0 ? 10 : 11;
   ASSERT_EQ(ncclAllReduce(values.data(), values.data(), count, ncclFloat32, ncclSum, communicator, stream_),
             ncclSuccess);
@@ -136,7 +136,7 @@ TEST_F(Nccl, RanksThatCallDifferentCollectivesAllGetTheError) {
   EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
   (void)cudaGetLastError();
   EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
-  EXPECT_EQ(values.values(stream_), Floats(11, 1));
+  EXPECT_EQ(values.values(), Floats(11, 1));
 }
 
 TEST_F(Nccl, RefusesTwoRanksOnOneGpuUnlessTheHostsDiffer) {
@@ -156,7 +156,7 @@ TEST_F(Nccl, PeersOfARankThatAbortedGetAnErrorAndTheirStreamsEndWhenTheyAbortToo
   if (ranks() == 1) GTEST_SKIP() << "needs peers";
   ncclComm_t communicator = nullptr;
   ASSERT_EQ(join(communicator), ncclSuccess);
-  DeviceFloats values({1});
+  DeviceFloats values({1}, stream_);
   const int last = ranks() - 1;
   if (world().rank() != last) {
     ASSERT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclFloat32, ncclSum, communicator, stream_), ncclSuccess);
@@ -166,7 +166,7 @@ TEST_F(Nccl, PeersOfARankThatAbortedGetAnErrorAndTheirStreamsEndWhenTheyAbortToo
     (void)cudaGetLastError();
   }
   EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
-  EXPECT_EQ(values.values(stream_), Floats{1});
+  EXPECT_EQ(values.values(), Floats{1});
 }
 
 }  // namespace

@@ -11,44 +11,48 @@ namespace ddp::test {
 
 using Floats = std::vector<float>;
 
+/// A stream on the rank's own device; a constructor, since fixtures have device memory as members.
+class OnStream : public ::testing::Test {
+ protected:
+  OnStream() {
+    int devices = 1;
+    EXPECT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(world().rank() % devices), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0), cudaSuccess);
+  }
+  ~OnStream() override { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
+
+  cudaStream_t stream_ = nullptr;
+};
+
 /// Device memory that begins with these values.
 class DeviceFloats {
  public:
-  explicit DeviceFloats(const Floats& values) : size_(values.size()) {
+  DeviceFloats(const Floats& values, cudaStream_t stream) : stream_(stream), size_(values.size()) {
     EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data_), size_ * sizeof(float)), cudaSuccess);
-    EXPECT_EQ(cudaMemcpyAsync(data_, values.data(), size_ * sizeof(float), cudaMemcpyHostToDevice, nullptr),
-              cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    copy(data_, values.data(), cudaMemcpyHostToDevice);
   }
   ~DeviceFloats() { cudaFree(data_); }
   DeviceFloats(const DeviceFloats&) = delete;
   DeviceFloats& operator=(const DeviceFloats&) = delete;
 
   float* data() { return data_; }
-  [[nodiscard]] Floats values(cudaStream_t stream) const {
+  /// When the stream has done all that was queued.
+  [[nodiscard]] Floats values() const {
     Floats values(size_);
-    EXPECT_EQ(cudaMemcpyAsync(values.data(), data_, size_ * sizeof(float), cudaMemcpyDeviceToHost, stream),
-              cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    copy(values.data(), data_, cudaMemcpyDeviceToHost);
     return values;
   }
 
  private:
+  void copy(void* to, const void* from, cudaMemcpyKind kind) const {
+    EXPECT_EQ(cudaMemcpyAsync(to, from, size_ * sizeof(float), kind, stream_), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  }
+
+  cudaStream_t stream_;
   std::size_t size_;
   float* data_ = nullptr;
-};
-
-class OnStream : public ::testing::Test {
- protected:
-  void SetUp() override {
-    int devices = 0;
-    ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
-    ASSERT_EQ(cudaSetDevice(world().rank() % devices), cudaSuccess);
-    ASSERT_EQ(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0), cudaSuccess);
-  }
-  void TearDown() override { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
-
-  cudaStream_t stream_ = nullptr;
 };
 
 }  // namespace ddp::test
