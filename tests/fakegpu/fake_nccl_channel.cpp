@@ -30,7 +30,7 @@ void remove_stale_files() {
     const std::string name = entry.path().filename();
     if (!name.starts_with(prefix)) continue;
     const pid_t maker = std::atoi(name.c_str() + std::strlen(prefix));
-    if (maker > 0 && kill(maker, 0) != 0 && errno == ESRCH) shm_unlink(("/" + name).c_str());
+    if (maker > 0 && kill(maker, 0) != 0 && errno == ESRCH) shm_unlink(std::string("/").append(name).c_str());
   }
 }
 
@@ -56,7 +56,7 @@ std::string Channel::new_name() {
 }
 
 Channel::Channel(std::string name, int rank, int ranks, const std::atomic<bool>& abort)
-    : name_("/" + std::move(name)), rank_(rank), ranks_(ranks), abort_(abort) {
+    : name_(std::string("/").append(name)), rank_(rank), ranks_(ranks), abort_(abort) {
   file_ = shm_open(name_.c_str(), O_CREAT | O_RDWR, 0600);
   if (file_ < 0) fail_system("open shared memory " + name_);
   try {
