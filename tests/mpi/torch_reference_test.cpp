@@ -1,20 +1,23 @@
-// Recorded runs of PyTorch's DistributedDataParallel, reproduced step by step: one case a recording, those whose number of
-// ranks is ours.
+// Recorded runs of PyTorch's DistributedDataParallel, reproduced step by step on every backend: one case a recording,
+// those whose number of ranks is ours.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/optim/sgd.hpp>
 #include <linear_ddp/parallel/distributed_data_parallel.hpp>
-#include "support/mpi_test_world.hpp"
+#include "support/backends.hpp"
 #include "support/torch_run.hpp"
 
 namespace ddp::test {
 
 // Found by gtest when it prints a parameter.
-void PrintTo(const TorchRun& run, std::ostream* stream) { *stream << run.name; }
+void PrintTo(const TorchRun& run, std::ostream* stream) {
+  *stream << run.name;
+}
 
 namespace {
 
@@ -22,7 +25,7 @@ namespace {
 constexpr double loss_tolerance = 2e-5;       // relative
 constexpr double parameter_tolerance = 1e-5;  // absolute plus relative, after 100 steps or fewer
 
-class TorchReferenceTest : public ::testing::TestWithParam<TorchRun> {
+class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, TorchRun>> {
  protected:
   static double option(const TorchRun& run, const char* name, double otherwise) {
     const auto at = run.optimizer_numbers.find(name);
@@ -35,6 +38,12 @@ class TorchReferenceTest : public ::testing::TestWithParam<TorchRun> {
             .dampening = option(run, "dampening", 0),
             .weight_decay = option(run, "weight_decay", 0),
             .nesterov = option(run, "nesterov", 0) != 0};
+  }
+
+  static std::vector<float> on_host(Device& device, std::span<const float> values) {
+    std::vector<float> copy(values.size());
+    device.download(copy.data(), values.data(), values.size_bytes());
+    return copy;
   }
 
   /// The largest |ours - theirs| / (1 + |theirs|) over a recorded set of tensors.
@@ -55,13 +64,16 @@ class TorchReferenceTest : public ::testing::TestWithParam<TorchRun> {
 };
 
 TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
-  const TorchRun& run = GetParam();
+  const auto& [backend, run] = GetParam();
   if (run.world_size != world().size()) GTEST_SKIP() << "needs " << run.world_size << " ranks";
   if (const std::string feature = missing_feature(run); !feature.empty()) GTEST_SKIP() << "not there yet: " << feature;
 
-  const auto device = make_cpu_device();
+  if (const std::string why = backend == Backend::gpu ? why_no_gpus() : ""; !why.empty()) GTEST_SKIP() << why;
+
   Watchdog watchdog;
-  const auto group = make_mpi_group(world(), watchdog);
+  const auto device = backend == Backend::cpu ? make_cpu_device() : make_cuda_device(world().local_rank());
+  const auto group = backend == Backend::cpu ? make_mpi_group(world(), watchdog)
+                                             : make_nccl_group(world(), *device, watchdog, std::chrono::seconds(60));
   Model model(*device, {run.layers.front(), run.layers.back(), run.bias});
   for (std::size_t slot = 0; world().rank() == 0 && slot < model.layout().slots().size(); ++slot) {
     model.upload(slot, run.initial.at("0." + model.layout().slots()[slot].name).values);
@@ -71,15 +83,20 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
 
   const int rank = world().rank();
   const auto& own_losses = run.losses.at(static_cast<std::size_t>(rank));
+  Buffer<float> x(*device, run.batch * model.shape().in), y(*device, run.batch * model.shape().out);
   Buffer<double> loss_sum(*device, 1);
   double worst_loss = 0, worst_gradient = 0;
   for (std::int64_t step = 0; step < run.steps; ++step) {
     // A rank that has run out of batches joins the others' steps with no rows, as under DDP's join.
     Batch batch;
-    if (step < run.steps_of(rank)) batch = {run.batch, run.x(rank, step).data(), run.y(rank, step).data()};
-    if (batch.rows > 0) {
+    if (step < run.steps_of(rank)) {
+      x.upload(run.x(rank, step));
+      y.upload(run.y(rank, step));
+      batch = {run.batch, x.data(), y.data()};
+      double sum = 0;
       model.loss_sum(batch, loss_sum.data());
-      const double loss = *loss_sum.data() / static_cast<double>(batch.rows * model.shape().out);
+      loss_sum.download({&sum, 1});
+      const double loss = sum / static_cast<double>(batch.rows * model.shape().out);
       const double expected = own_losses.at(static_cast<std::size_t>(step));
       worst_loss = std::max(worst_loss, std::abs(loss - expected) / std::abs(expected));
     }
@@ -87,14 +104,16 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
 
     double mean_of_ranks = 0;
     for (int r = 0; r < run.world_size; ++r) {
-      if (step < run.steps_of(r)) mean_of_ranks += run.losses[static_cast<std::size_t>(r)][static_cast<std::size_t>(step)];
+      if (step < run.steps_of(r))
+        mean_of_ranks += run.losses[static_cast<std::size_t>(r)][static_cast<std::size_t>(step)];
     }
     mean_of_ranks /= run.world_size;
     worst_loss = std::max(worst_loss, std::abs(static_cast<double>(replica.loss()) - mean_of_ranks) / mean_of_ranks);
-    if (step == 0) worst_gradient = deviation(run.grad1, model.gradients(), model.layout());
+    if (step == 0) worst_gradient = deviation(run.grad1, on_host(*device, model.gradients()), model.layout());
     optimizer.step();
   }
-  std::vector<double> worst{worst_loss, worst_gradient, deviation(run.final, model.parameters(), model.layout())};
+  std::vector<double> worst{worst_loss, worst_gradient,
+                            deviation(run.final, on_host(*device, model.parameters()), model.layout())};
   all_reduce_max(world(), worst);
   EXPECT_LE(worst[0], loss_tolerance);
   EXPECT_LE(worst[1], parameter_tolerance);
@@ -108,8 +127,14 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   group->close();
 }
 
-INSTANTIATE_TEST_SUITE_P(Recorded, TorchReferenceTest, ::testing::ValuesIn(find_torch_runs()),
-                         [](const auto& recording) { return recording.param.name; });
+const auto name = [](const auto& recording) { return std::get<TorchRun>(recording.param).name; };
+
+INSTANTIATE_TEST_SUITE_P(Cpu, TorchReferenceTest,
+                         ::testing::Combine(::testing::Values(Backend::cpu), ::testing::ValuesIn(find_torch_runs())),
+                         name);
+INSTANTIATE_TEST_SUITE_P(Gpu, TorchReferenceTest,
+                         ::testing::Combine(::testing::Values(Backend::gpu), ::testing::ValuesIn(find_torch_runs())),
+                         name);
 
 }  // namespace
 }  // namespace ddp::test
