@@ -71,6 +71,17 @@ Handles<CUevent_st>& events() {
   return handles;
 }
 
+/// Of destroyed streams, which may still have work.
+struct ClosedWorkers {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Worker>> workers;
+};
+
+ClosedWorkers& closed_workers() {
+  static auto& closed = *new ClosedWorkers;
+  return closed;
+}
+
 cudaError_t invalidate(Capture& capture, cudaError_t status) {
   capture.invalid = status;
   return status;
@@ -150,6 +161,10 @@ CUevent_st& checked(cudaEvent_t event) {
 
 void wait_for_device() {
   std::vector<std::shared_ptr<Worker>> workers;
+  {
+    const std::lock_guard lock(closed_workers().mutex);
+    workers.swap(closed_workers().workers);
+  }
   streams().for_each([&](const CUstream_st& stream) { workers.push_back(stream.worker); });
   for (const auto& worker : workers) worker->wait(worker->last());
 }
@@ -193,6 +208,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     CUstream_st& queue = checked(stream);
     if (queue.capture != nullptr) return invalidate(*queue.capture, cudaErrorStreamCaptureUnsupported);
     queue.worker->close();
+    {
+      const std::lock_guard lock(closed_workers().mutex);
+      closed_workers().workers.push_back(queue.worker);
+    }
     streams().release(stream);
     count_object("stream", -1);
     return cudaSuccess;
