@@ -2,7 +2,9 @@
 // operations of one's own are not modelled and not exported: the dynamic linker names what is missing.
 #include <nccl.h>
 
-#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "fake_nccl_collectives.hpp"
 #include "fake_nccl_communicator.hpp"

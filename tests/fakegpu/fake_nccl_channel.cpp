@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* prefix = "linear_ddp-nccl-";  // then the process that made the name, and a random number
+constexpr const char* prefix = "fakenccl-";  // then the process that made the name, and a random number
 
 constexpr std::size_t slot_bytes = 4096;
 static_assert(sizeof(Channel::Slot) <= slot_bytes && std::atomic<std::uint64_t>::is_always_lock_free);
