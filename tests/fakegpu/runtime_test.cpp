@@ -112,8 +112,7 @@ TEST(Copies, ToPageableMemoryReturnWhenDoneAndToPinnedMemoryBefore) {
               ExitedWithCode(0), "");
 }
 
-/// Captures: two to add on each of two streams, the second after the first when `ordered`, and zero after all. Replays
-/// it, and gives the number of replays in which all additions came before the zero.
+/// One stream sets the number to zero, the other adds 2, after that only when `ordered`; then the first adds 1.
 cudaGraphExec_t capture(Counter& counter, cudaStream_t other, bool ordered) {
   check(cudaStreamBeginCapture(counter.stream, cudaStreamCaptureModeThreadLocal));
   if (!ordered) order(counter.stream, other);
