@@ -41,22 +41,23 @@ extern "C" {
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return call(__func__, [&] {
-    CUstream_st& queue = checked(stream);
+    const auto queue = streams().get(stream, "cudaMemcpyAsync");
     if (bytes == 0) return cudaSuccess;
     const Place to = place_of(target), from = place_of(source);
     if (!fits(kind, to, from) || !is_in_an_allocation(target, to, bytes) || !is_in_an_allocation(source, from, bytes)) {
       return cudaErrorInvalidValue;
     }
-    if (queue.capture != nullptr && (to == Place::pageable || from == Place::pageable)) {
+    if (queue->capture != nullptr && (to == Place::pageable || from == Place::pageable)) {
       die("cudaMemcpyAsync: copies of pageable memory are not modelled in a capture");
     }
     if (from == Place::pageable && !pageable_is_read_late()) {
       const auto* begin = static_cast<const char*>(source);
       const auto staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
-      return enqueue(stream, "copy", [=] { std::memcpy(real(target), staged->data(), bytes); });
+      return enqueue(stream, "cudaMemcpyAsync", [=] { std::memcpy(real(target), staged->data(), bytes); });
     }
-    const cudaError_t status = enqueue(stream, "copy", [=] { std::memmove(real(target), real(source), bytes); });
-    if (status == cudaSuccess && to == Place::pageable) queue.worker->wait(queue.worker->last());
+    const cudaError_t status =
+        enqueue(stream, "cudaMemcpyAsync", [=] { std::memmove(real(target), real(source), bytes); });
+    if (status == cudaSuccess && to == Place::pageable) queue->worker->wait(queue->worker->last());
     return status;
   });
 }
@@ -64,7 +65,7 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
 cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream) {
   return call(__func__, [&] {
     if (bytes > 0 && !is_device_range(target, bytes)) return cudaErrorInvalidValue;
-    return enqueue(stream, "memset", [=] { std::memset(real(target), value, bytes); });
+    return enqueue(stream, "cudaMemsetAsync", [=] { std::memset(real(target), value, bytes); });
   });
 }
 }

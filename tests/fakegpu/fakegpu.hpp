@@ -7,11 +7,12 @@
 #include <functional>
 #include <string>
 
-/// What the stand-ins for the CUDA runtime, cuBLASLt and NCCL share. libcudart's exports it; the others link against it.
+/// What the stand-ins for the CUDA runtime, cuBLASLt and NCCL share. libcudart's exports it; the others link against
+/// it.
 namespace fakegpu {
 
-/// Runs `work` on the stream's worker thread, after all that was queued before; while the stream is captured, records it
-/// into the graph instead. `what` names it in messages.
+/// Runs `work` on the stream's worker thread, after all that was queued before; while the stream is captured, records
+/// it into the graph instead. `what` names it in messages.
 cudaError_t enqueue(cudaStream_t stream, const char* what, std::function<void()> work);
 
 /// The address at which worker threads may read and write device memory; host code cannot touch the one it was given.

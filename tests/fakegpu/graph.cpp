@@ -4,19 +4,23 @@
 
 #include "runtime.hpp"
 
-struct CUgraph_st {
-  std::vector<fakegpu::Node> nodes;
-};
-
-struct CUgraphExec_st {
-  std::shared_ptr<const std::vector<fakegpu::Node>> nodes;
-};
-
 namespace fakegpu {
 namespace {
 
+using Nodes = std::vector<Node>;
+
+Handles<cudaGraph_t, const Nodes>& graphs() {
+  static auto& handles = *new Handles<cudaGraph_t, const Nodes>("graph");
+  return handles;
+}
+
+Handles<cudaGraphExec_t, const Nodes>& executables() {
+  static auto& handles = *new Handles<cudaGraphExec_t, const Nodes>("executable graph");
+  return handles;
+}
+
 /// The nodes that come before some of `from`, and those themselves.
-std::set<std::size_t> ancestors(const std::vector<Node>& nodes, std::set<std::size_t> from) {
+std::set<std::size_t> ancestors(const Nodes& nodes, std::set<std::size_t> from) {
   std::vector<std::size_t> open(from.begin(), from.end());
   while (!open.empty()) {
     const std::size_t node = open.back();
@@ -28,7 +32,7 @@ std::set<std::size_t> ancestors(const std::vector<Node>& nodes, std::set<std::si
   return from;
 }
 
-void replay(const std::vector<Node>& nodes) {
+void replay(const Nodes& nodes) {
   std::vector<bool> done(nodes.size(), false);
   for (std::size_t turn = 0; turn < nodes.size(); ++turn) {
     std::vector<std::size_t> ready;
@@ -46,6 +50,11 @@ void replay(const std::vector<Node>& nodes) {
 
 }  // namespace
 
+cudaError_t invalidate(Capture& capture, cudaError_t status) {
+  capture.invalid = status;
+  return status;
+}
+
 std::shared_ptr<Capture>& thread_capture() {
   thread_local std::shared_ptr<Capture> capture;
   return capture;
@@ -53,7 +62,7 @@ std::shared_ptr<Capture>& thread_capture() {
 
 cudaError_t refuse_in_capture() {
   if (thread_capture() == nullptr) return cudaSuccess;
-  return thread_capture()->invalid = cudaErrorStreamCaptureUnsupported;
+  return invalidate(*thread_capture(), cudaErrorStreamCaptureUnsupported);
 }
 
 }  // namespace fakegpu
@@ -65,18 +74,18 @@ extern "C" {
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return call(__func__, [&] {
     if (mode != cudaStreamCaptureModeThreadLocal) die("cudaStreamBeginCapture: only the thread-local mode is modelled");
-    CUstream_st& queue = checked(stream);
-    if (queue.capture != nullptr || thread_capture() != nullptr) return cudaErrorIllegalState;
-    queue.capture = thread_capture() = std::make_shared<Capture>();
-    queue.capture->origin = stream;
-    queue.tail.clear();
+    const auto queue = streams().get(stream, "cudaStreamBeginCapture");
+    if (queue->capture != nullptr || thread_capture() != nullptr) return cudaErrorIllegalState;
+    queue->capture = thread_capture() = std::make_shared<Capture>();
+    queue->capture->origin = stream;
+    queue->tail.clear();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   return call(__func__, [&] {
-    const auto& capture = checked(stream).capture;
+    const auto& capture = streams().get(stream, "cudaStreamIsCapturing")->capture;
     *status = capture == nullptr                ? cudaStreamCaptureStatusNone
               : capture->invalid == cudaSuccess ? cudaStreamCaptureStatusActive
                                                 : cudaStreamCaptureStatusInvalidated;
@@ -87,17 +96,19 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return call(__func__, [&] {
     *graph = nullptr;
-    CUstream_st& queue = checked(stream);
-    const auto capture = queue.capture;
+    const auto queue = streams().get(stream, "cudaStreamEndCapture");
+    const auto capture = queue->capture;
     if (capture == nullptr || capture->origin != stream) return cudaErrorIllegalState;
     if (capture != thread_capture()) return cudaErrorStreamCaptureWrongThread;
-    const bool joined = ancestors(capture->nodes, queue.tail).size() == capture->nodes.size();
+    const bool joined = ancestors(capture->nodes, queue->tail).size() == capture->nodes.size();
     thread_capture() = nullptr;
-    end_capture(*capture);
+    capture->origin = nullptr;
+    for (const auto& captured : streams().all()) {
+      if (captured->capture == capture) *captured = {captured->worker, nullptr, {}};
+    }
     if (capture->invalid != cudaSuccess) return cudaErrorStreamCaptureInvalidated;
     if (!joined) return cudaErrorStreamCaptureUnjoined;
-    *graph = new CUgraph_st{std::move(capture->nodes)};
-    count_object("graph", 1);
+    *graph = graphs().add(std::make_shared<const Nodes>(std::move(capture->nodes)));
     return cudaSuccess;
   });
 }
@@ -105,31 +116,30 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
   return call(__func__, [&] {
     if (flags != 0) die("cudaGraphInstantiate: flags are not modelled");
-    *executable = new CUgraphExec_st{std::make_shared<const std::vector<Node>>(graph->nodes)};
-    count_object("executable graph", 1);
+    *executable = executables().add(graphs().get(graph, "cudaGraphInstantiate"));
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   return call(__func__, [&] {
-    if (checked(stream).capture != nullptr) die("cudaGraphLaunch: graphs within graphs are not modelled");
-    return enqueue(stream, "graph", [nodes = executable->nodes] { replay(*nodes); });
+    if (streams().get(stream, "cudaGraphLaunch")->capture != nullptr)
+      die("cudaGraphLaunch: graphs within graphs are not modelled");
+    return enqueue(stream, "cudaGraphLaunch",
+                   [nodes = executables().get(executable, "cudaGraphLaunch")] { replay(*nodes); });
   });
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return call(__func__, [&] {
-    delete executable;
-    count_object("executable graph", -1);
+    (void)executables().take(executable, "cudaGraphExecDestroy");
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return call(__func__, [&] {
-    delete graph;
-    count_object("graph", -1);
+    (void)graphs().take(graph, "cudaGraphDestroy");
     return cudaSuccess;
   });
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "fakegpu.hpp"
 
@@ -39,6 +40,13 @@ class Handles {
     auto object = std::move(found->second);
     objects_.erase(found);
     return object;
+  }
+
+  std::vector<std::shared_ptr<Object>> all() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<Object>> objects;
+    for (const auto& [handle, object] : objects_) objects.push_back(object);
+    return objects;
   }
 
  private:

@@ -87,7 +87,7 @@ cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arg
     for (std::size_t i = 0; i < kernel->sizes.size(); ++i) {
       copies.push_back(copy_argument(arguments[i], kernel->sizes[i]));
     }
-    return enqueue(stream, "kernel", [kernel, grid, block, copies] {
+    return enqueue(stream, "cudaLaunchKernel", [kernel, grid, block, copies] {
       auto values = copies;  // a captured launch runs many times, and a kernel may change its parameters
       std::vector<void*> addresses;
       for (auto& value : values) addresses.push_back(value.data());

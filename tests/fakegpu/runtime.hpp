@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fakegpu.hpp"
+#include "handles.hpp"
 
 /// What the files of libcudart's stand-in share.
 namespace fakegpu {
@@ -54,37 +55,51 @@ class Worker {
 
 /// Sleeps at random, when LINEAR_DDP_FAKE_DELAYS asks for it. Called by workers.
 void delay();
-/// A random number below `bound` for the calling worker.
+/// A random number below `bound`, from the calling worker's own sequence.
 std::size_t draw(std::size_t bound);
 
-/// Work recorded in place of being queued; the edges are those that CUDA would see.
+/// Work that is recorded in place of being queued, and the numbers of the nodes that an edge leads from.
 struct Node {
   std::function<void()> work;
   std::set<std::size_t> after;
 };
 
 struct Capture {
-  cudaStream_t origin = nullptr;
+  cudaStream_t origin = nullptr;  ///< null once the capture has ended
   std::vector<Node> nodes;
   cudaError_t invalid = cudaSuccess;
 };
 
-/// The capture that the calling thread began and has not ended; calls that are unsafe meanwhile make it invalid.
-std::shared_ptr<Capture>& thread_capture();
-cudaError_t refuse_in_capture();
-/// No stream is captured into it any more.
-void end_capture(const Capture& capture);
+struct Stream {
+  std::shared_ptr<Worker> worker;
+  std::shared_ptr<Capture> capture;  ///< while captured
+  std::set<std::size_t> tail;        ///< the captured nodes that the next one comes after
+};
 
-/// The stream, or the end of the process when there is none of this handle.
-CUstream_st& checked(cudaStream_t stream);
-CUevent_st& checked(cudaEvent_t event);
+struct Event {
+  std::shared_ptr<Worker> worker;  ///< of the last record; null before
+  Ticket ticket = 0;
+  std::shared_ptr<Capture> capture;  ///< when the last record was captured
+  std::set<std::size_t> tail;
+};
+
+Handles<cudaStream_t, Stream>& streams();
+Handles<cudaEvent_t, Event>& events();
 
 /// Waits until every stream has done all its work.
 void wait_for_device();
 
-/// How the address would be treated by a copy.
+/// The capture becomes unusable, and the call that broke it fails.
+cudaError_t invalidate(Capture& capture, cudaError_t status);
+/// The capture that the calling thread began and has not ended.
+std::shared_ptr<Capture>& thread_capture();
+/// The answer of calls that are unsafe during it.
+cudaError_t refuse_in_capture();
+
+/// How a copy treats an address.
 enum class Place { device, pinned, pageable };
 Place place_of(const void* pointer);
+
 /// The addresses that the host program sees, and the constant that leads to those of the workers.
 constexpr std::size_t device_base = 0x1000'0000'0000, device_span = std::size_t{1} << 40U,
                       worker_offset = 0x0800'0000'0000;
@@ -93,16 +108,3 @@ constexpr bool is_device_address(std::size_t address) {
 }
 
 }  // namespace fakegpu
-
-struct CUstream_st {
-  std::shared_ptr<fakegpu::Worker> worker;
-  std::shared_ptr<fakegpu::Capture> capture;  // while captured
-  std::set<std::size_t> tail;                 // the captured nodes that the next one comes after
-};
-
-struct CUevent_st {
-  std::shared_ptr<fakegpu::Worker> worker;  // of the last record; null before
-  fakegpu::Ticket ticket = 0;
-  std::shared_ptr<fakegpu::Capture> capture;  // when the last record was captured
-  std::set<std::size_t> tail;
-};

@@ -1,0 +1,41 @@
+// The program on GPUs against the program on CPUs.
+#include "support/program.hpp"
+
+namespace ddp::test {
+namespace {
+
+std::vector<double> losses(int ranks, const std::string& device, const std::vector<std::string>& arguments) {
+  const ScratchFolder scratch;
+  std::vector<std::string> all = {"--device", device, "--metrics", scratch / "m.jsonl"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = train(ranks, all);
+  EXPECT_THAT(outcome.err, ::testing::Not(::testing::HasSubstr("fakegpu"))) << "a leak, most likely";
+  std::vector<double> result;
+  for (const auto& event : read_metrics(scratch / "m.jsonl")) {
+    if (event["event"] == "step") result.push_back(event["loss"]);
+  }
+  return result;
+}
+
+/// Sums of float32 products in another order differ by some ulp, that is by less than 1e-5 after a few steps.
+void expect_same_losses(int ranks, std::size_t steps, const std::vector<std::string>& arguments) {
+  const std::vector<double> cpu = losses(ranks, "cpu", arguments), cuda = losses(ranks, "cuda", arguments);
+  ASSERT_EQ(cuda.size(), steps);
+  ASSERT_EQ(cpu.size(), steps);
+  for (std::size_t i = 0; i < steps; ++i) EXPECT_NEAR(cuda[i], cpu[i], 1e-5 * cpu[i]) << "step " << i + 1;
+}
+
+TEST(Training, OfTheSmallestProgramIsThatOfCpus) {
+  for (const int ranks : {1, 2}) expect_same_losses(ranks, 1, {});
+}
+
+TEST(Training, OnATableWithMomentumIsThatOfCpus) {
+  for (const int ranks : {1, 2, 3}) {
+    expect_same_losses(ranks, 8,
+                       {"--data", data_path("cases/BASE.csv"), "--target", "y", "--global-batch", "full", "--steps",
+                        "8", "--lr", "0.05", "--momentum", "0.9", "--init", "zeros"});
+  }
+}
+
+}  // namespace
+}  // namespace ddp::test
