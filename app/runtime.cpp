@@ -30,6 +30,7 @@ std::vector<std::pair<std::string, std::string>> version_facts(const Device& dev
                                                          {"device", std::string(device.kind())}};
   if (device.kind() != "cuda") return facts;
   const CudaVisibility cuda = visible_cuda_devices();
+  if (cuda.gpus.empty()) fail("ask for the GPU once more", cuda.why_none);
   facts.emplace_back("NCCL", nccl_version());
   facts.emplace_back("CUDA runtime", cuda.runtime_version);
   facts.emplace_back("NVIDIA driver", cuda.driver_version);

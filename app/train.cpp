@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include <linear_ddp/base/atomic_file.hpp>
@@ -215,19 +216,24 @@ double timed(const Work& work) {
 
 void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout) {
   Console console(options.quiet || world.rank() != 0, open_outputs(world, options));
+  Watchdog watchdog(std::chrono::seconds(options.timeout_s), on_timeout);
+  // A driver may hang before there is a group, and when what was made is released. (Reading data takes what it takes.)
+  auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
   const SelectedDevice selected = select_device(world, options.device);
   Device& device = *selected.device;
-  Watchdog watchdog(std::chrono::seconds(options.timeout_s), on_timeout);
   const std::string backend = agree(world, [&] { return choose_backend(options.backend, device); });
   console.line("linear_ddp",
                fmt::format("{}: {}, {}, backend {}", version(), describe_ranks(world), device.description(), backend));
   console.line("device", selected.reason);
+  watch.reset();
 
   const auto data = load_data(world, options);
   Plan plan = agree(world, [&] { return make_plan(world, options, data); });
+  watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the group", 0);
   require_agreement(world, facts_of(options, data, device), "the ranks do not agree, so nothing was started",
                     "start the same program with the same options, data and libraries on every node");
   const auto group = make_group(backend, world, device, watchdog, options.timeout_s);
+  watch.reset();
 
   const LinearShape shape{data ? data->rows.in : options.in, data ? data->rows.out : options.out, options.bias};
   TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
@@ -247,8 +253,9 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
   console.event(start_event(world, options, device, backend, model, *source, evaluates));
   try {
     TrainingResult result;
-    const double seconds =
-        timed([&] { result = Trainer(device, replica, optimizer, *source, console).run(trainer_options); });
+    // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
+    Trainer trainer(device, replica, optimizer, *source, console);
+    const double seconds = timed([&] { result = trainer.run(trainer_options); });
     agree(world, [&] { require_finite(model); });
     const std::uint64_t hash = replica.require_equal_replicas();
     agree(world, [&] {
@@ -259,6 +266,7 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
     console.event({{"event", "end"}, {"status", "error"}, {"message", error.what()}});
     throw;
   }
+  watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
   group->close();
 }
 

@@ -19,6 +19,22 @@ TEST(Watchdog, ReportsACollectiveThatDoesNotEnd) {
   EXPECT_THAT(report.get_future().get(), ::testing::StartsWith("all-reduce number 2 of 512 bytes has not ended"));
 }
 
+TEST(Watchdog, ReportsTheOuterOfTwoWhenTheInnerHasEnded) {
+  std::promise<std::string> report;
+  Watchdog watchdog(50ms, [&](const std::string& text) { report.set_value(text); });
+  const Watchdog::Watch stuck(watchdog, "start", 8);
+  { const Watchdog::Watch done(watchdog, "broadcast", 512); }
+  EXPECT_THAT(report.get_future().get(), ::testing::ContainsRegex("^start number [0-9]+ of 8 bytes has not ended"));
+}
+
+TEST(Watchdog, ReportsTheInnerOfTwo) {
+  std::promise<std::string> report;
+  Watchdog watchdog(50ms, [&](const std::string& text) { report.set_value(text); });
+  const Watchdog::Watch outer(watchdog, "start", 8);
+  const Watchdog::Watch stuck(watchdog, "broadcast", 512);
+  EXPECT_THAT(report.get_future().get(), ::testing::ContainsRegex("^broadcast number [0-9]+ of 512 bytes"));
+}
+
 TEST(Watchdog, IsSilentWhileCollectivesEnd) {
   bool reported = false;
   {

@@ -104,6 +104,7 @@ class NcclGroup final : public ProcessGroup {
   }
 
   void close() override {
+    const Watchdog::Watch watch(watchdog_, "leaving of NCCL", 0);
     call("NCCL shut-down", 0, [&](const char* what) {
       wait_for_queue(what);
       finish(ncclCommFinalize(comm_.get()), what);

@@ -46,6 +46,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool memory_is_host() const noexcept override { return false; }
 
   [[nodiscard]] void* allocate(std::size_t bytes) override {
+    const Watchdog::Watch watch(*watchdog_, "allocation of GPU memory", bytes);
     CudaMemory memory = cuda_memory(bytes);
     if (bytes > 0) check(cudaMemsetAsync(memory.get(), 0, bytes, compute_.get()), "clear GPU memory");
     finish(Queue::compute);
@@ -70,6 +71,7 @@ class CudaDevice final : public Device {
 
   void wait(Queue queue, Queue earlier) override {
     if (queue == earlier) return;
+    const Watchdog::Watch watch(*watchdog_, "ordering of the GPU's queues", 0);
     cudaEvent_t done = earlier == Queue::compute ? compute_done_.get() : communication_done_.get();
     check(cudaEventRecord(done, stream(earlier)), "queue an event");
     check(cudaStreamWaitEvent(stream(queue), done, 0), "let a queue wait for the other");

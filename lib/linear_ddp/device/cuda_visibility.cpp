@@ -28,12 +28,13 @@ std::string why_none(cudaError_t status, int runtime, int driver) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible != nullptr && std::string_view(visible).empty()) return "CUDA_VISIBLE_DEVICES is empty";
   if (visible != nullptr && visible[0] == '-') return fmt::format("CUDA_VISIBLE_DEVICES is {}", visible);
-  if (driver == 0) return "no NVIDIA driver on this machine";
+  const bool finds_none = status == cudaSuccess || status == cudaErrorNoDevice;
+  if (driver == 0 && (finds_none || status == cudaErrorInsufficientDriver)) return "no NVIDIA driver on this machine";
   if (status == cudaErrorInsufficientDriver) {
     return fmt::format("the NVIDIA driver is for CUDA {}, older than this program's CUDA {}", version_text(driver),
                        version_text(runtime));
   }
-  if (status == cudaSuccess || status == cudaErrorNoDevice) {
+  if (finds_none) {
     return visible == nullptr ? std::string("the NVIDIA driver finds no GPU")
                               : fmt::format("the NVIDIA driver finds no GPU with CUDA_VISIBLE_DEVICES={}", visible);
   }
@@ -45,13 +46,13 @@ std::string why_none(cudaError_t status, int runtime, int driver) {
 CudaVisibility visible_cuda_devices() {
   int runtime = 0, driver = 0, count = 0;
   // Without a driver these two still succeed, the second one with 0.
-  if (cudaRuntimeGetVersion(&runtime) != cudaSuccess) runtime = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  cudaError_t status = cudaRuntimeGetVersion(&runtime);
+  if (status == cudaSuccess) status = cudaDriverGetVersion(&driver);
+  if (status == cudaSuccess) status = cudaGetDeviceCount(&count);
 
   CudaVisibility result;
   result.runtime_version = version_text(runtime);
   result.driver_version = version_text(driver);
-  cudaError_t status = cudaGetDeviceCount(&count);
   for (int ordinal = 0; status == cudaSuccess && ordinal < count; ++ordinal) {
     cudaDeviceProp properties{};
     status = cudaGetDeviceProperties(&properties, ordinal);

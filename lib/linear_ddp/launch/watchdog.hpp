@@ -27,25 +27,35 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// Marks one collective for as long as it lives. `what` is a literal: "all-reduce".
+  /// Marks one collective for as long as it lives. `what` is a literal: "all-reduce". Inside another one it takes that
+  /// one's place, whose time starts anew when it ends.
   class Watch {
    public:
-    Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept : watchdog_(watchdog) {
-      watchdog_.what_.store(what, std::memory_order_relaxed);
-      watchdog_.bytes_.store(bytes, std::memory_order_relaxed);
-      watchdog_.advance();
+    Watch(Watchdog& watchdog, const char* what, std::size_t bytes) noexcept
+        : watchdog_(watchdog),
+          outer_what_(watchdog.what_.load(std::memory_order_relaxed)),
+          outer_bytes_(watchdog.bytes_.load(std::memory_order_relaxed)),
+          step_(watchdog.state_.load(std::memory_order_relaxed) % 2 + 1) {
+      watchdog_.advance(what, bytes, step_);
     }
-    ~Watch() { watchdog_.advance(); }
+    ~Watch() { watchdog_.advance(outer_what_, outer_bytes_, step_); }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
    private:
     Watchdog& watchdog_;
+    const char* outer_what_;
+    std::size_t outer_bytes_;
+    std::uint64_t step_;  // 2 inside another one: the state changes and stays odd
   };
 
  private:
   /// Only the training thread writes the state, so no atomic read-modify-write is needed.
-  void advance() noexcept { state_.store(state_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void advance(const char* what, std::size_t bytes, std::uint64_t step) noexcept {
+    what_.store(what, std::memory_order_relaxed);
+    bytes_.store(bytes, std::memory_order_relaxed);
+    state_.store(state_.load(std::memory_order_relaxed) + step, std::memory_order_release);
+  }
   void run(std::chrono::milliseconds timeout, const OnTimeout& on_timeout);
 
   std::atomic<std::uint64_t> state_{0};  // odd while a collective is on; state / 2 is its number
