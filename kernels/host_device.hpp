@@ -4,5 +4,7 @@
 #ifdef __CUDACC__
 #define DDP_HOST_DEVICE __host__ __device__
 #else
-#define DDP_HOST_DEVICE
+// Inlined even without optimisation: a caller built for wider vectors passes them otherwise than a function of its own would
+// take them.
+#define DDP_HOST_DEVICE [[gnu::always_inline]] inline
 #endif
