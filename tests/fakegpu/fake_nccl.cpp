@@ -189,17 +189,19 @@ ncclResult_t ncclMemFree(void* memory) {
 
 ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, std::size_t bytes, void** registration) {
   FAIL_IF_ASKED_TO;
-  communicators().get(handle, __func__);
+  const auto communicator = communicators().get(handle, __func__);
   if (!is_device_range(buffer, bytes)) die("ncclCommRegister: not inside one allocation of device memory");
   count_object("NCCL registration", 1);
+  ++communicator->registrations;
   *registration = buffer;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t handle, void*) {
   FAIL_IF_ASKED_TO;
-  communicators().get(handle, __func__);
+  const auto communicator = communicators().get(handle, __func__);
   count_object("NCCL registration", -1);
+  --communicator->registrations;
   return ncclSuccess;
 }
 

@@ -152,6 +152,7 @@ void Communicator::close(bool aborted) {
   abort_ = true;
   const std::lock_guard lock(running_);
   later_.clear();
+  if (aborted) count_object("NCCL registration", -registrations.exchange(0));
   if (channel_ && aborted) channel_->own_slot().aborted = true;
   channel_.reset();
 }

@@ -43,6 +43,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Finalizes what was not yet, and waits for that.
   void destroy();
 
+  std::atomic<int> registrations = 0;  ///< of memory; what is left of them ends with an aborted communicator
+
  private:
   using Work = std::function<void(Channel&)>;
   void run(const Work& work);

@@ -27,18 +27,22 @@ TEST_P(Devices, TellWhatTheyAre) {
 }
 
 TEST_P(Devices, MemoryIsZeroedAndAligned) {
-  for (const std::int64_t numel : {1, 63, 4096, 1'000'003}) {
-    Buffer<float> buffer(device(), numel);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
-    Floats values(static_cast<std::size_t>(numel), 1);
-    buffer.download(values);
-    EXPECT_EQ(values, Floats(static_cast<std::size_t>(numel), 0)) << numel;
+  for (const MemoryUse use : {MemoryUse::compute, MemoryUse::communication}) {
+    for (const std::int64_t numel : {1, 63, 4096, 1'000'003}) {
+      Buffer<float> buffer(device(), numel, use);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+      Floats values(static_cast<std::size_t>(numel), 1);
+      buffer.download(values);
+      EXPECT_EQ(values, Floats(static_cast<std::size_t>(numel), 0)) << numel;
+    }
   }
   const Buffer<float> none(device(), 0);
 }
 
 TEST_P(Devices, MemoryThatCannotBeHadIsAnError) {
-  EXPECT_THROW((void)device().allocate(std::size_t{1} << 50U), Error);
+  for (const MemoryUse use : {MemoryUse::compute, MemoryUse::communication}) {
+    EXPECT_THROW((void)device().allocate(std::size_t{1} << 50U, use), Error);
+  }
 }
 
 TEST_P(Devices, UploadsMayBeFollowedByAChangeOfTheirSource) {
@@ -52,6 +56,23 @@ TEST_P(Devices, UploadsMayBeFollowedByAChangeOfTheirSource) {
     buffer.download(result);
     EXPECT_TRUE(result == original) << numel;
   }
+}
+
+TEST_P(Devices, StagingBuffersSendWhatTheyHoldThen) {
+  constexpr std::int64_t numel = 70'001;
+  const auto buffer = device().make_staging_buffer(numel * sizeof(float));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->host()) % 64, 0U);
+  for (unsigned round = 0; round < 3; ++round) {
+    const Floats values = random_floats(numel, round);
+    std::copy(values.begin(), values.end(), static_cast<float*>(buffer->host()));
+    buffer->send();
+    device().wait(Queue::compute, Queue::copy);
+    Floats result(values.size());
+    device().download(result.data(), buffer->device(), numel * sizeof(float));
+    EXPECT_EQ(result, values);
+  }
+  const auto none = device().make_staging_buffer(0);
+  none->send();
 }
 
 TEST_P(Devices, ManySmallUploadsKeepTheirOrder) {

@@ -89,6 +89,25 @@ void for_each_type(const Check& check) {
   check(std::uint8_t{});
 }
 
+TEST_P(ProcessGroups, RegisteredMemoryChangesNoResult) {
+  constexpr std::int64_t numel = 600'000;
+  const auto own = values_of<float>(world().rank(), numel);
+  const auto sum = combined<float>(numel, [](float x, float y) { return x + y; });
+  Buffer<float> buffer(device(), numel, MemoryUse::communication);
+  void* registration = group().register_memory(buffer.data(), buffer.span().size_bytes());
+  for (int round = 0; round < 2; ++round) {
+    buffer.upload(own);
+    device().wait(Queue::communication, Queue::compute);
+    group().all_reduce(buffer.span());
+    device().wait(Queue::compute, Queue::communication);
+    std::vector<float> result(own.size());
+    buffer.download(result);
+    EXPECT_TRUE(result == sum);
+  }
+  device().synchronize();
+  group().deregister_memory(registration);
+}
+
 TEST_P(ProcessGroups, KnowTheirRanks) {
   EXPECT_EQ(group().rank(), world().rank());
   EXPECT_EQ(group().size(), world().size());

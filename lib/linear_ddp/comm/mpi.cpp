@@ -54,6 +54,9 @@ class MpiGroup final : public ProcessGroup {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
 
+  void* register_memory(void*, std::size_t) override { return nullptr; }
+  void deregister_memory(void*) noexcept override {}
+
   void barrier() override {
     const Watchdog::Watch watch(watchdog_, "barrier", 0);
     check_mpi(MPI_Barrier(comm_), "wait for all ranks");

@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <memory>
+#include <set>
 #include <source_location>
 #include <thread>
 
@@ -103,10 +104,26 @@ class NcclGroup final : public ProcessGroup {
     });
   }
 
+  void* register_memory(void* memory, std::size_t bytes) override {
+    const Watchdog::Watch watch(watchdog_, "registration of memory", bytes);
+    void* registration = nullptr;
+    // It is an offer: where NCCL does not take it, collectives go by NCCL's own buffers as ever.
+    if (ncclCommRegister(comm_.get(), memory, bytes, &registration) != ncclSuccess) return nullptr;
+    registrations_.insert(registration);
+    return registration;
+  }
+
+  void deregister_memory(void* registration) noexcept override {
+    if (registrations_.erase(registration) == 0 || !comm_) return;  // an aborted communicator has dropped it
+    const Watchdog::Watch watch(watchdog_, "deregistration of memory", 0);
+    (void)ncclCommDeregister(comm_.get(), registration);  // nothing that comes later depends on it
+  }
+
   void close() override {
     const Watchdog::Watch watch(watchdog_, "leaving of NCCL", 0);
     call("NCCL shut-down", 0, [&](const char* what) {
       wait_for_queue(what);
+      while (!registrations_.empty()) deregister_memory(*registrations_.begin());
       finish(ncclCommFinalize(comm_.get()), what);
     });
     check_nccl(ncclCommDestroy(comm_.release()), nullptr, "leave NCCL");
@@ -214,6 +231,7 @@ class NcclGroup final : public ProcessGroup {
   cudaStream_t stream_;
   Buffer<std::uint8_t> flag_;
   std::unique_ptr<std::remove_pointer_t<ncclComm_t>, AbortComm> comm_;
+  std::set<void*> registrations_;
 };
 
 }  // namespace

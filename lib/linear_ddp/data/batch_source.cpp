@@ -3,111 +3,169 @@
 #include <algorithm>
 #include <utility>
 
+#include <linear_ddp/base/checked.hpp>
+
 namespace ddp {
 namespace {
 
-/// Device memory for one step, filled on the host and sent over; where the host may write it, filled in place.
-class StepMemory {
+void gather(const std::vector<float>& values, std::int64_t columns, std::span<const std::int64_t> rows, float* target) {
+  for (const std::int64_t row : rows) target = std::copy_n(values.data() + row * columns, columns, target);
+}
+
+/// Batches that are made on the host, each anew. While the device works on one, the next is made and sent to a second
+/// buffer; where host and device are one, there is nothing to gain, and one buffer.
+class StagedBatches : public BatchSource {
  public:
-  StepMemory(Device& device, std::int64_t rows, std::int64_t in, std::int64_t out)
-      : device_(device), x_(device, rows * in), y_(device, rows * out) {
-    if (device.memory_is_host()) return;
-    host_x_.resize(static_cast<std::size_t>(x_.numel()));
-    host_y_.resize(static_cast<std::size_t>(y_.numel()));
+  Step load(std::int64_t epoch, std::int64_t step) final {
+    if (!prepared_) make(epoch, step);
+    prepared_ = false;
+    device_.wait(Queue::compute, Queue::copy);
+    // The next copy overwrites what the step before this one has read.
+    device_.wait(Queue::copy, Queue::compute);
+    const auto* x = static_cast<const float*>(buffers_[current_]->device());
+    return {{made_.rows, x, x + target_offset_}, made_.global_rows};
   }
 
-  [[nodiscard]] float* x() noexcept { return host_x_.empty() ? x_.data() : host_x_.data(); }
-  [[nodiscard]] float* y() noexcept { return host_y_.empty() ? y_.data() : host_y_.data(); }
-
-  [[nodiscard]] Batch send(std::int64_t rows, std::int64_t in, std::int64_t out) {
-    if (!device_.memory_is_host()) {
-      x_.upload({host_x_.data(), static_cast<std::size_t>(rows * in)});
-      y_.upload({host_y_.data(), static_cast<std::size_t>(rows * out)});
-    }
-    return {rows, x_.data(), y_.data()};
+  void prepare(std::int64_t epoch, std::int64_t step) final {
+    if (buffers_.size() > 1) make(epoch, step);
   }
+
+ protected:
+  struct Rows {
+    std::int64_t rows, global_rows;
+  };
+
+  /// For at most so many rows of this rank in a step.
+  StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t out)
+      : device_(device), target_offset_(round_up(rows * in, std::int64_t{64 / sizeof(float)})) {
+    const auto bytes = static_cast<std::size_t>(target_offset_ + rows * out) * sizeof(float);
+    for (int i = 0; i < (device.memory_is_host() ? 1 : 2); ++i) buffers_.push_back(device.make_staging_buffer(bytes));
+  }
+
+  /// Writes x [rows, in] and the targets [rows, out] of a step.
+  virtual Rows fill(std::int64_t epoch, std::int64_t step, float* x, float* target) = 0;
 
  private:
+  void make(std::int64_t epoch, std::int64_t step) {
+    current_ = (current_ + 1) % buffers_.size();
+    auto* x = static_cast<float*>(buffers_[current_]->host());
+    made_ = fill(epoch, step, x, x + target_offset_);
+    buffers_[current_]->send();
+    prepared_ = true;
+  }
+
   Device& device_;
-  Buffer<float> x_, y_;
-  std::vector<float> host_x_, host_y_;
+  std::int64_t target_offset_;
+  std::vector<std::unique_ptr<StagingBuffer>> buffers_;
+  std::size_t current_ = 0;
+  Rows made_{};
+  bool prepared_ = false;
 };
 
-class DatasetBatches final : public BatchSource {
+std::int64_t rows_of_a_step(const SamplerOptions& options) {
+  return (std::min(options.global_batch, std::max(options.rows, std::int64_t{options.ranks})) + options.ranks - 1) /
+         options.ranks;
+}
+
+class DatasetBatches final : public StagedBatches {
  public:
   DatasetBatches(Device& device, const Dataset& data, const SamplerOptions& options)
-      : data_(data),
-        sampler_(options),
-        all_rows_(sampler_.steps() == 1 && options.global_batch >= data.rows && !options.repeat),
-        memory_(device, rows_of_a_step(options), data.in, data.out) {}
+      : StagedBatches(device, rows_of_a_step(options), data.in, data.out), data_(data), sampler_(options) {}
 
   std::int64_t steps_per_epoch() const override { return sampler_.steps(); }
-  bool one_step_over_all_rows() const override { return all_rows_; }
+  bool one_step_over_all_rows() const override { return false; }
   std::int64_t rows_per_epoch() const override {
     std::int64_t rows = 0;
     for (std::int64_t step = 0; step < sampler_.steps(); ++step) rows += sampler_.global_rows(step);
     return rows;
   }
 
-  Step load(std::int64_t epoch, std::int64_t step) override {
-    // The order of the rows does not change a sum over all of them.
-    if (all_rows_ && resident_.global_rows > 0) return resident_;
+ private:
+  Rows fill(std::int64_t epoch, std::int64_t step, float* x, float* target) override {
     if (step == 0) sampler_.set_epoch(epoch);
     const auto rows = sampler_.rows_of_step(step);
-    float* x = memory_.x();
-    float* y = memory_.y();
-    for (const std::int64_t row : rows) {
-      x = std::copy_n(data_.x.data() + row * data_.in, data_.in, x);
-      y = std::copy_n(data_.y.data() + row * data_.out, data_.out, y);
-    }
-    resident_ = {memory_.send(static_cast<std::int64_t>(rows.size()), data_.in, data_.out), sampler_.global_rows(step)};
-    return resident_;
-  }
-
- private:
-  static std::int64_t rows_of_a_step(const SamplerOptions& options) {
-    return (std::min(options.global_batch, std::max(options.rows, std::int64_t{options.ranks})) + options.ranks - 1) /
-           options.ranks;
+    gather(data_.x, data_.in, rows, x);
+    gather(data_.y, data_.out, rows, target);
+    return {static_cast<std::int64_t>(rows.size()), sampler_.global_rows(step)};
   }
 
   const Dataset& data_;
   DistributedSampler sampler_;
-  bool all_rows_;
-  StepMemory memory_;
-  Step resident_;
 };
 
-class SyntheticBatches final : public BatchSource {
+/// The order of the rows does not change a sum over all of them: the first epoch's stays on the device.
+class AllRows final : public BatchSource {
+ public:
+  AllRows(Device& device, const Dataset& data, const DistributedSampler& sampler) : global_rows_(data.rows) {
+    const auto rows = sampler.rows_of_step(0);
+    x_ = upload(device, data.x, data.in, rows);
+    target_ = upload(device, data.y, data.out, rows);
+    batch_ = {static_cast<std::int64_t>(rows.size()), x_.data(), target_.data()};
+  }
+
+  std::int64_t steps_per_epoch() const override { return 1; }
+  std::int64_t rows_per_epoch() const override { return global_rows_; }
+  bool one_step_over_all_rows() const override { return true; }
+  Step load(std::int64_t, std::int64_t) override { return {batch_, global_rows_}; }
+  void prepare(std::int64_t, std::int64_t) override {}
+
+ private:
+  static Buffer<float> upload(Device& device, const std::vector<float>& values, std::int64_t columns,
+                              std::span<const std::int64_t> rows) {
+    Buffer<float> result(device, static_cast<std::int64_t>(rows.size()) * columns);
+    const auto piece_rows = static_cast<std::size_t>(
+        std::max<std::int64_t>(1, (std::int64_t{1} << 20) / std::max<std::int64_t>(1, columns)));
+    std::vector<float> piece(std::min(piece_rows, rows.size()) * static_cast<std::size_t>(columns));
+    float* target = result.data();
+    for (std::size_t row = 0; row < rows.size(); row += piece_rows) {
+      const auto some = rows.subspan(row, std::min(piece_rows, rows.size() - row));
+      gather(values, columns, some, piece.data());
+      const std::size_t numel = some.size() * static_cast<std::size_t>(columns);
+      device.upload(target, piece.data(), numel * sizeof(float));
+      target += numel;
+    }
+    return result;
+  }
+
+  std::int64_t global_rows_;
+  Buffer<float> x_, target_;
+  Batch batch_;
+};
+
+class SyntheticBatches final : public StagedBatches {
  public:
   SyntheticBatches(Device& device, TorchGenerator generator, const LinearShape& shape, std::int64_t rows,
                    std::int64_t steps, int ranks)
-      : generator_(std::move(generator)),
+      : StagedBatches(device, rows, shape.in, shape.out),
+        generator_(std::move(generator)),
         shape_(shape),
         rows_(rows),
         steps_(steps),
-        ranks_(ranks),
-        memory_(device, rows, shape.in, shape.out) {}
+        ranks_(ranks) {}
 
   std::int64_t steps_per_epoch() const override { return steps_; }
   std::int64_t rows_per_epoch() const override { return steps_ * rows_ * ranks_; }
   bool one_step_over_all_rows() const override { return false; }
 
-  Step load(std::int64_t, std::int64_t) override {
-    generator_.randn({memory_.x(), static_cast<std::size_t>(rows_ * shape_.in)});
-    generator_.randn({memory_.y(), static_cast<std::size_t>(rows_ * shape_.out)});
-    return {memory_.send(rows_, shape_.in, shape_.out), rows_ * ranks_};
+ private:
+  Rows fill(std::int64_t, std::int64_t, float* x, float* target) override {
+    generator_.randn({x, static_cast<std::size_t>(rows_ * shape_.in)});
+    generator_.randn({target, static_cast<std::size_t>(rows_ * shape_.out)});
+    return {rows_, rows_ * ranks_};
   }
 
- private:
   TorchGenerator generator_;
   LinearShape shape_;
   std::int64_t rows_, steps_, ranks_;
-  StepMemory memory_;
 };
 
 }  // namespace
 
 std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data, const SamplerOptions& sampler) {
+  const DistributedSampler first_epoch(sampler);
+  if (first_epoch.steps() == 1 && sampler.global_batch >= data.rows && !sampler.repeat) {
+    return std::make_unique<AllRows>(device, data, first_epoch);
+  }
   return std::make_unique<DatasetBatches>(device, data, sampler);
 }
 

@@ -33,6 +33,17 @@ class CpuRecording final : public Recording {
   std::function<void()> work_;
 };
 
+class CpuStagingBuffer final : public StagingBuffer {
+ public:
+  CpuStagingBuffer(Device& device, std::size_t bytes) : memory_(device, static_cast<std::int64_t>(bytes)) {}
+  void* host() override { return memory_.data(); }
+  void send() override {}
+  const void* device() const noexcept override { return memory_.data(); }
+
+ private:
+  Buffer<std::byte> memory_;
+};
+
 class CpuDevice final : public Device {
  public:
   CpuDevice() { gemm::use_calling_thread_only(); }
@@ -41,7 +52,7 @@ class CpuDevice final : public Device {
   std::string description() const override { return fmt::format("CPU, {}", gemm::library()); }
   bool memory_is_host() const noexcept override { return true; }
 
-  void* allocate(std::size_t bytes) override {
+  void* allocate(std::size_t bytes, MemoryUse) override {
     constexpr std::size_t cache_line = 64, huge_page = std::size_t{2} << 20;
     const std::size_t alignment = bytes < 2 * huge_page ? cache_line : huge_page;
     const std::size_t size = round_up(std::max(bytes, std::size_t{1}), alignment);
@@ -61,6 +72,10 @@ class CpuDevice final : public Device {
     if (bytes > 0) std::memcpy(target, source, bytes);
   }
   void download(void* target, const void* source, std::size_t bytes) override { upload(target, source, bytes); }
+
+  std::unique_ptr<StagingBuffer> make_staging_buffer(std::size_t bytes) override {
+    return std::make_unique<CpuStagingBuffer>(*this, bytes);
+  }
 
   // Everything has run when its call returns.
   void wait(Queue, Queue) override {}

@@ -1,11 +1,15 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <map>
+
 #include <linear_ddp/device/cuda_check.hpp>
 #include <linear_ddp/device/cuda_graph.hpp>
 #include <linear_ddp/device/cuda_handle.hpp>
 #include <linear_ddp/device/cuda_matmul.hpp>
-#include <linear_ddp/device/cuda_staging.hpp>
+#include <linear_ddp/device/cuda_staging_buffer.hpp>
+#include <linear_ddp/device/cuda_upload.hpp>
 #include <linear_ddp/device/device.hpp>
 #include <linear_ddp/launch/watchdog.hpp>
 #include "kernels/accumulate.hpp"
@@ -23,16 +27,24 @@ CudaStream make_stream(int priority) {
   return CudaStream(raw);
 }
 
+/// A queue, and the event by which others wait for it.
+struct Lane {
+  CudaStream stream;
+  CudaEvent done;
+};
+
+Lane make_lane(int priority) {
+  return {make_stream(priority), make_cuda_event()};
+}
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal)
       : ordinal_(bind(ordinal)),
-        compute_(make_stream(0)),
-        communication_(make_stream(highest_priority())),
-        compute_done_(make_cuda_event()),
-        communication_done_(make_cuda_event()),
-        staging_(compute_.get()),
-        matmul_(compute_.get()),
+        lanes_{make_lane(0), make_lane(highest_priority()), make_lane(0)},
+        compute_(stream(Queue::compute)),
+        upload_(compute_),
+        matmul_(compute_),
         loss_partials_(cuda_memory(kernels::max_loss_partials * sizeof(double))) {}
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "cuda"; }
@@ -45,41 +57,51 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] bool memory_is_host() const noexcept override { return false; }
 
-  [[nodiscard]] void* allocate(std::size_t bytes) override {
+  [[nodiscard]] void* allocate(std::size_t bytes, MemoryUse use) override {
     const Watchdog::Watch watch(*watchdog_, "allocation of GPU memory", bytes);
-    CudaMemory memory = cuda_memory(bytes);
-    if (bytes > 0) check(cudaMemsetAsync(memory.get(), 0, bytes, compute_.get()), "clear GPU memory");
+    NcclMemory shared = use == MemoryUse::communication && bytes > 0 ? nccl_memory(bytes) : nullptr;
+    CudaMemory own = shared ? nullptr : cuda_memory(bytes);
+    void* memory = shared ? shared.get() : own.get();
+    if (bytes > 0) check(cudaMemsetAsync(memory, 0, bytes, compute_), "clear GPU memory");
     finish(Queue::compute);
-    return memory.release();
+    if (shared) nccl_memory_.emplace(memory, std::move(shared));
+    (void)own.release();
+    return memory;
   }
 
   void release(void* memory) noexcept override {
     const Watchdog::Watch watch(*watchdog_, "release of GPU memory", 0);  // cudaFree waits for the GPU
-    CudaMemory{memory};
+    if (nccl_memory_.erase(memory) == 0) CudaMemory{memory};
+  }
+
+  [[nodiscard]] std::unique_ptr<StagingBuffer> make_staging_buffer(std::size_t bytes) override {
+    const Watchdog::Watch watch(*watchdog_, "allocation of pinned and GPU memory", bytes);
+    return std::make_unique<CudaStagingBuffer>(stream(Queue::copy), bytes, watchdog_);
   }
 
   void upload(void* target, const void* source, std::size_t bytes) override {
     const Watchdog::Watch watch(*watchdog_, "copy to the GPU", bytes);
-    staging_.upload(target, source, bytes);
+    upload_.copy(target, source, bytes);
   }
 
   void download(void* target, const void* source, std::size_t bytes) override {
     const Watchdog::Watch watch(*watchdog_, "copy from the GPU", bytes);
-    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, compute_.get()), "copy from the GPU");
-    check(cudaStreamSynchronize(compute_.get()), "copy from the GPU");
+    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, compute_), "copy from the GPU");
+    check(cudaStreamSynchronize(compute_), "copy from the GPU");
   }
 
   void wait(Queue queue, Queue earlier) override {
     if (queue == earlier) return;
     const Watchdog::Watch watch(*watchdog_, "ordering of the GPU's queues", 0);
-    cudaEvent_t done = earlier == Queue::compute ? compute_done_.get() : communication_done_.get();
-    check(cudaEventRecord(done, stream(earlier)), "queue an event");
-    check(cudaStreamWaitEvent(stream(queue), done, 0), "let a queue wait for the other");
+    const Lane& first = lane(earlier);
+    check(cudaEventRecord(first.done.get(), first.stream.get()), "queue an event");
+    check(cudaStreamWaitEvent(stream(queue), first.done.get(), 0), "let a queue wait for another");
   }
 
   void synchronize() override {
     finish(Queue::compute);
     finish(Queue::communication);
+    finish(Queue::copy);
   }
 
   void watch_waits(Watchdog* watchdog) noexcept override { watchdog_ = watchdog == nullptr ? &nobody_ : watchdog; }
@@ -87,7 +109,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] void* native(Queue queue) noexcept override { return stream(queue); }
 
   [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    return capture_cuda_graph(compute_.get(), work);
+    return capture_cuda_graph(compute_, work);
   }
 
   void linear_forward(const LinearForward& op) override {
@@ -95,8 +117,7 @@ class CudaDevice final : public Device {
     if (op.in > 0) {
       matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
     } else if (op.bias != nullptr) {
-      check(kernels::fill_rows(op.rows, op.out, op.bias, op.y, compute_.get()),
-            "queue the filling of rows with the bias");
+      check(kernels::fill_rows(op.rows, op.out, op.bias, op.y, compute_), "queue the filling of rows with the bias");
     } else {
       clear(op.y, op.rows * op.out);
     }
@@ -127,12 +148,12 @@ class CudaDevice final : public Device {
 
   void sgd_update(const SgdUpdate& op) override {
     const kernels::SgdStep<float> step{op.lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first};
-    check(kernels::sgd_update(step, op.numel, op.parameters, op.gradients, op.momentum_buffer, compute_.get()),
+    check(kernels::sgd_update(step, op.numel, op.parameters, op.gradients, op.momentum_buffer, compute_),
           "queue the SGD update");
   }
 
   void accumulate(const float* value, double factor, double* sum) override {
-    check(kernels::accumulate(value, factor, sum, compute_.get()), "queue an addition");
+    check(kernels::accumulate(value, factor, sum, compute_), "queue an addition");
   }
 
  private:
@@ -149,9 +170,8 @@ class CudaDevice final : public Device {
     return highest;
   }
 
-  cudaStream_t stream(Queue queue) const noexcept {
-    return queue == Queue::compute ? compute_.get() : communication_.get();
-  }
+  const Lane& lane(Queue queue) const noexcept { return lanes_[static_cast<std::size_t>(queue)]; }
+  cudaStream_t stream(Queue queue) const noexcept { return lane(queue).stream.get(); }
 
   void finish(Queue queue) {
     const Watchdog::Watch watch(*watchdog_, "wait for the GPU", 0);
@@ -161,7 +181,7 @@ class CudaDevice final : public Device {
   template <class T>
   void clear(T* values, std::int64_t numel) {
     if (values == nullptr || numel == 0) return;
-    check(cudaMemsetAsync(values, 0, static_cast<std::size_t>(numel) * sizeof(T), compute_.get()), "queue zeros");
+    check(cudaMemsetAsync(values, 0, static_cast<std::size_t>(numel) * sizeof(T), compute_), "queue zeros");
   }
 
   /// Room for so many outputs; it grows when a larger batch than ever comes, that is in the first steps. Smaller rooms
@@ -184,15 +204,16 @@ class CudaDevice final : public Device {
                                            .partials = static_cast<double*>(loss_partials_.get()),
                                            .loss = op.loss,
                                            .loss_sum = op.loss_sum};
-    check(kernels::loss_and_gradient(loss, arguments, compute_.get()), "queue the loss and its gradient");
+    check(kernels::loss_and_gradient(loss, arguments, compute_), "queue the loss and its gradient");
   }
 
   int ordinal_;
-  CudaStream compute_, communication_;
-  CudaEvent compute_done_, communication_done_;
-  CudaStaging staging_;
+  std::array<Lane, 3> lanes_;  // by Queue
+  cudaStream_t compute_;
+  CudaUpload upload_;
   CudaMatmul matmul_;
   CudaMemory loss_partials_;
+  std::map<void*, NcclMemory> nccl_memory_;  // by address
   std::vector<CudaMemory> outputs_;
   std::int64_t outputs_numel_ = 0;
   Watchdog nobody_;

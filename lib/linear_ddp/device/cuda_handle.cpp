@@ -25,4 +25,21 @@ CudaMemory cuda_memory(std::size_t bytes) {
   return CudaMemory(raw);
 }
 
+NcclMemory nccl_memory(std::size_t bytes) {
+  void* raw = nullptr;
+  if (ncclMemAlloc(&raw, bytes) != ncclSuccess) {
+    (void)cudaGetLastError();  // or a later call would report it
+    return nullptr;
+  }
+  return NcclMemory(raw);
+}
+
+PinnedMemory pinned_memory(std::size_t bytes) {
+  void* raw = nullptr;
+  if (const cudaError_t status = cudaMallocHost(&raw, bytes); status != cudaSuccess) {
+    fail_cuda(status, fmt::format("get {} bytes of pinned host memory", bytes));
+  }
+  return PinnedMemory(raw);
+}
+
 }  // namespace ddp

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <nccl.h>
 
 #include <cstddef>
 #include <memory>
@@ -25,6 +26,7 @@ using CudaHandle = std::unique_ptr<std::remove_pointer_t<Handle>, ReleaseCuda<re
 using CudaStream = CudaHandle<cudaStream_t, cudaStreamDestroy>;
 using CudaEvent = CudaHandle<cudaEvent_t, cudaEventDestroy>;
 using CudaMemory = CudaHandle<void*, cudaFree>;        ///< on the device
+using NcclMemory = CudaHandle<void*, ncclMemFree>;     ///< on the device
 using PinnedMemory = CudaHandle<void*, cudaFreeHost>;  ///< on the host
 
 /// It only orders streams and is not timed, which would cost a write by the GPU.
@@ -32,5 +34,9 @@ using PinnedMemory = CudaHandle<void*, cudaFreeHost>;  ///< on the host
 
 /// Uninitialised; null when `bytes` is 0.
 [[nodiscard]] CudaMemory cuda_memory(std::size_t bytes);
+/// Of the kind that NCCL can register; null where it has none, and plain memory must do. Uninitialised.
+[[nodiscard]] NcclMemory nccl_memory(std::size_t bytes);
+/// Uninitialised.
+[[nodiscard]] PinnedMemory pinned_memory(std::size_t bytes);
 
 }  // namespace ddp

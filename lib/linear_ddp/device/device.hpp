@@ -14,8 +14,11 @@ namespace ddp {
 
 class Watchdog;
 
-/// Work given to a device runs in the order of its queue; the two queues run at the same time.
-enum class Queue { compute, communication };
+/// Work given to a device runs in the order of its queue; the queues run at the same time. Copy: of staging buffers.
+enum class Queue { compute, communication, copy };
+
+/// Communication: a process group will often read and write it, and may ask for memory of its own kind.
+enum class MemoryUse { compute, communication };
 
 enum class LossKind { mse };
 
@@ -72,6 +75,19 @@ class Recording {
   virtual void replay() = 0;
 };
 
+/// Room of one size on the host and on the device, for what is made on the host and sent over, again and again. On the
+/// CPU the two are one.
+class StagingBuffer {
+ public:
+  virtual ~StagingBuffer() = default;
+  /// What to fill, aligned to 64 bytes at least. Waits until the copy of the last send has read it.
+  [[nodiscard]] virtual void* host() = 0;
+  /// Queued on the copy queue, which Device::wait orders with the others.
+  virtual void send() = 0;
+  /// Where it arrives.
+  [[nodiscard]] virtual const void* device() const noexcept = 0;
+};
+
 /// Where a rank computes. Operations are asynchronous, in the order of the compute queue, unless they say "waits";
 /// an error of earlier work may be thrown by any later call. One thread uses a device.
 class Device {
@@ -86,9 +102,10 @@ class Device {
   /// Whether the host may read and write this device's memory (between synchronize and the next operation).
   [[nodiscard]] virtual bool memory_is_host() const noexcept = 0;
   /// Zeroed memory, aligned to 64 bytes at least. Waits. Throws Error when there is not enough; release takes it back.
-  [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
+  [[nodiscard]] virtual void* allocate(std::size_t bytes, MemoryUse use) = 0;
   virtual void release(void* memory) noexcept = 0;
 
+  [[nodiscard]] virtual std::unique_ptr<StagingBuffer> make_staging_buffer(std::size_t bytes) = 0;
   /// Copies from the host; the source may be changed as soon as the call returns.
   virtual void upload(void* target, const void* source, std::size_t bytes) = 0;
   /// Copies to the host. Waits.
@@ -96,7 +113,7 @@ class Device {
 
   /// Work given to `queue` from now on starts after the work given to `earlier` until now.
   virtual void wait(Queue queue, Queue earlier) = 0;
-  /// Waits for all work of both queues.
+  /// Waits for all work of all queues.
   virtual void synchronize() = 0;
   /// From now on the watchdog sees how long the host waits for this device: behind a collective that never ends, for
   /// ever. Null: it no longer does. A process group whose collectives run on the device calls it.
@@ -122,9 +139,9 @@ template <class T>
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Device& device, std::int64_t numel)
+  Buffer(Device& device, std::int64_t numel, MemoryUse use = MemoryUse::compute)
       : device_(&device),
-        data_(static_cast<T*>(device.allocate(static_cast<std::size_t>(numel) * sizeof(T)))),
+        data_(static_cast<T*>(device.allocate(static_cast<std::size_t>(numel) * sizeof(T), use))),
         numel_(numel) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {

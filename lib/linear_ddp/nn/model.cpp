@@ -13,7 +13,7 @@ Model::Model(Device& device, const LinearShape& shape, LossKind loss)
       loss_(loss),
       layout_(shape),
       parameters_(device, layout_.numel()),
-      gradients_(device, layout_.numel() + tail_numel) {}
+      gradients_(device, layout_.numel() + tail_numel, MemoryUse::communication) {}
 
 float* Model::bias_of(Buffer<float>& buffer) noexcept {
   return shape_.bias ? buffer.data() + layout_.slots()[1].offset : nullptr;

@@ -14,6 +14,11 @@ DistributedDataParallel::DistributedDataParallel(const World& world, Device& dev
   device_.wait(Queue::communication, Queue::compute);
   group_.broadcast(model_.parameters(), 0);
   device_.wait(Queue::compute, Queue::communication);
+  registration_ = group_.register_memory(model_.gradients().data(), model_.gradients().size_bytes());
+}
+
+DistributedDataParallel::~DistributedDataParallel() {
+  group_.deregister_memory(registration_);
 }
 
 void DistributedDataParallel::backward(const Batch& batch, std::optional<std::int64_t> global_rows) {

@@ -24,6 +24,9 @@ class DistributedDataParallel {
   /// Collective. Throws AgreedError when the ranks' models differ in shape; then every replica becomes rank 0's.
   /// All four outlive this object.
   DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model);
+  DistributedDataParallel(const DistributedDataParallel&) = delete;
+  DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
+  ~DistributedDataParallel();
 
   /// Collective. The averaged gradients of this step, in model.gradients(), and its loss. The loss gradient is scaled
   /// once, at its source, so that the all-reduce is a plain sum: with `global_rows` (the rows of all ranks in this
@@ -46,6 +49,7 @@ class DistributedDataParallel {
   Device& device_;
   ProcessGroup& group_;
   Model& model_;
+  void* registration_ = nullptr;  // of the gradients, with the group
 };
 
 }  // namespace ddp

@@ -67,9 +67,11 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
   for (std::int64_t epoch = 0; epoch < options.epochs && result.steps < options.max_steps; ++epoch) {
     std::int64_t epoch_rows = 0;
     epoch_sum_.upload(std::array{0.0});
-    for (std::int64_t i = 0; i < source_.steps_per_epoch() && result.steps < options.max_steps; ++i) {
+    const std::int64_t steps = std::min(source_.steps_per_epoch(), options.max_steps - result.steps);
+    for (std::int64_t i = 0; i < steps; ++i) {
       const Step step = source_.load(epoch, i);
       run_step(step, options);
+      if (i + 1 < steps) source_.prepare(epoch, i + 1);
       ++result.steps;
       epoch_rows += step.global_rows;
       // A step over all rows evaluates the parameters that the epoch before left: its report costs no pass of its own.

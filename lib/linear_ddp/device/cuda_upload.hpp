@@ -10,12 +10,12 @@ namespace ddp {
 /// Copies from ordinary host memory that the caller may change at once: by way of a ring of pinned pieces, so that the
 /// host waits for the GPU only when it is a whole ring ahead. (cudaMemcpyAsync promises less: whether it has read
 /// pageable memory when it returns depends on the system.)
-class CudaStaging {
+class CudaUpload {
  public:
-  explicit CudaStaging(cudaStream_t stream);
+  explicit CudaUpload(cudaStream_t stream);
 
   /// Queued.
-  void upload(void* target, const void* source, std::size_t bytes);
+  void copy(void* target, const void* source, std::size_t bytes);
 
  private:
   static constexpr std::size_t pieces = 8;  // some steps of small batches

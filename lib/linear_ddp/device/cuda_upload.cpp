@@ -1,18 +1,15 @@
-#include <linear_ddp/device/cuda_staging.hpp>
+#include <linear_ddp/device/cuda_upload.hpp>
 
 #include <algorithm>
 #include <cstring>
 
 namespace ddp {
 
-CudaStaging::CudaStaging(cudaStream_t stream) : stream_(stream) {
-  void* raw = nullptr;
-  check(cudaMallocHost(&raw, pieces * piece_bytes), "get pinned host memory");
-  memory_.reset(raw);
+CudaUpload::CudaUpload(cudaStream_t stream) : stream_(stream), memory_(pinned_memory(pieces * piece_bytes)) {
   for (CudaEvent& event : copied_) event = make_cuda_event();
 }
 
-void CudaStaging::upload(void* target, const void* source, std::size_t bytes) {
+void CudaUpload::copy(void* target, const void* source, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes; done += piece_bytes) {
     const std::size_t size = std::min(piece_bytes, bytes - done);
     std::byte* piece = static_cast<std::byte*>(memory_.get()) + next_ * piece_bytes;
