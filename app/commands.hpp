@@ -6,10 +6,10 @@
 
 namespace ddp::app {
 
-/// Collective. `on_timeout` ends the job; it runs on a thread of its own.
-void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout);
+/// Collective.
+void train(const World& world, const TrainOptions& options, Watchdog& watchdog);
 
 /// Collective. Prints ranks, hosts, devices and libraries, on rank 0.
-void info(const World& world);
+void info(const World& world, Watchdog& watchdog);
 
 }  // namespace ddp::app

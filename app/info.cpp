@@ -23,7 +23,8 @@ std::string or_none(const std::string& text) {
 
 }  // namespace
 
-void info(const World& world) {
+void info(const World& world, Watchdog& watchdog) {
+  const Watchdog::Watch watch(watchdog, "look at the devices", 0);
   const CudaVisibility cuda = visible_cuda_devices();
   std::string gpus;
   for (const auto& gpu : cuda.gpus) gpus += fmt::format("{}{} {}", gpus.empty() ? "" : "; ", gpu.name, gpu.uuid);

@@ -2,6 +2,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -22,7 +23,8 @@ void report(const std::string& message) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-void run(const ddp::World& world, int argc, char** argv) {
+/// The watchdog lives on, to see whether leaving MPI ends.
+void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watchdog>& watchdog) {
   const auto line = ddp::agree(world, [&] { return ddp::app::parse_command_line(argc, argv); });
   if (line.text) {
     if (world.rank() == 0) fmt::print("{}", line.text->text);
@@ -30,16 +32,24 @@ void run(const ddp::World& world, int argc, char** argv) {
   }
   // The watchdog's thread calls MPI_Abort while the main thread sits in MPI: not what FUNNELED promises to work, but
   // the process is about to end, and nothing else ends its peers.
-  const auto on_timeout = [&world](const std::string& message) {
-    report(world.prefix() + message);
+  const auto on_timeout = [prefix = world.prefix()](const std::string& message) {
+    report(prefix + message);
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Status::timed_out));
   };
+  watchdog.emplace(std::chrono::seconds(line.train.timeout_s), on_timeout);
   switch (line.command) {
     case ddp::app::Command::train:
-      return ddp::app::train(world, line.train, on_timeout);
+      return ddp::app::train(world, line.train, *watchdog);
     case ddp::app::Command::info:
-      return ddp::app::info(world);
+      return ddp::app::info(world, *watchdog);
   }
+}
+
+/// MPI_Finalize waits for the peers.
+void leave(std::optional<ddp::World>& world, std::optional<ddp::Watchdog>& watchdog) {
+  std::optional<ddp::Watchdog::Watch> watch;
+  if (watchdog) watch.emplace(*watchdog, "leaving of MPI", 0);
+  world.reset();
 }
 
 /// An error of this rank alone: its peers may wait for it, so the job ends here.
@@ -54,13 +64,16 @@ int abort_job(const std::optional<ddp::World>& world, Status status, const std::
 int main(int argc, char** argv) {
   // A file-size limit is then an error of write(), told in words, and not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  std::optional<ddp::Watchdog> watchdog;
   std::optional<ddp::World> world;
   try {
     world.emplace();
-    run(*world, argc, argv);
+    run(*world, argc, argv, watchdog);
+    leave(world, watchdog);
     return 0;
   } catch (const ddp::AgreedError& error) {
     if (world->rank() == 0) report(error.what());
+    leave(world, watchdog);
     return static_cast<int>(error.status());
   } catch (const ddp::Error& error) {
     return abort_job(world, error.status(), error.what());

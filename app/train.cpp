@@ -108,8 +108,9 @@ std::unique_ptr<BatchSource> make_source(const World& world, Device& device, con
 /// Every rank draws from its own seed; rank 0's model is the one that counts, the broadcast sees to that.
 void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
                 TorchGenerator& generator) {
-  std::vector<float> weight = model.download(0);
-  std::vector<float> bias = model.shape().bias ? model.download(1) : std::vector<float>{};
+  const auto& slots = model.layout().slots();
+  std::vector<float> weight(static_cast<std::size_t>(slots[0].numel));
+  std::vector<float> bias(slots.size() > 1 ? static_cast<std::size_t>(slots[1].numel) : 0);
   init_linear(generator, model.shape().in, weight, bias);
   if (options.init == "zeros") return;
   if (options.init == "torch") {
@@ -214,9 +215,8 @@ double timed(const Work& work) {
 
 }  // namespace
 
-void train(const World& world, const TrainOptions& options, const Watchdog::OnTimeout& on_timeout) {
+void train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
   Console console(options.quiet || world.rank() != 0, open_outputs(world, options));
-  Watchdog watchdog(std::chrono::seconds(options.timeout_s), on_timeout);
   // A driver may hang before there is a group, and when what was made is released. (Reading data takes what it takes.)
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
   const SelectedDevice selected = select_device(world, options.device);
@@ -247,8 +247,9 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
   console.line("data", describe_data(options, data, plan, world.size()));
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
-  const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
-  if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(world, device, model, data->rows); };
+  const bool evaluates =
+      options.evaluate_train || (source->one_step_over_all_rows() && options.averaging == Averaging::rows);
+  if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(device, *group, model, data->rows); };
   console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps(), options.sgd.lr);
   console.event(start_event(world, options, device, backend, model, *source, evaluates));
   try {
@@ -256,6 +257,7 @@ void train(const World& world, const TrainOptions& options, const Watchdog::OnTi
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
     Trainer trainer(device, replica, optimizer, *source, console);
     const double seconds = timed([&] { result = trainer.run(trainer_options); });
+    const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
     const std::uint64_t hash = replica.require_equal_replicas();
     agree(world, [&] {

@@ -7,9 +7,9 @@
 namespace fakegpu {
 namespace {
 
-/// LINEAR_DDP_FAKE_PAGEABLE=late: as on systems whose GPUs read pageable memory themselves, a copy out of it is not
-/// staged before the call returns. Correct programs count on neither.
-bool pageable_is_read_late() {
+/// LINEAR_DDP_FAKE_PAGEABLE=late: as on systems whose GPUs reach pageable memory themselves, a copy out of it is not
+/// staged before the call returns, and one into it not done. Correct programs count on neither.
+bool pageable_is_late() {
   const char* value = setting("LINEAR_DDP_FAKE_PAGEABLE");
   return value != nullptr && std::strcmp(value, "late") == 0;
 }
@@ -50,14 +50,15 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
     if (queue->capture != nullptr && (to == Place::pageable || from == Place::pageable)) {
       die("cudaMemcpyAsync: copies of pageable memory are not modelled in a capture");
     }
-    if (from == Place::pageable && !pageable_is_read_late()) {
+    if (from == Place::pageable && !pageable_is_late()) {
       const auto* begin = static_cast<const char*>(source);
       const auto staged = std::make_shared<std::vector<char>>(begin, begin + bytes);
       return enqueue(stream, "cudaMemcpyAsync", [=] { std::memcpy(real(target), staged->data(), bytes); });
     }
     const cudaError_t status =
         enqueue(stream, "cudaMemcpyAsync", [=] { std::memmove(real(target), real(source), bytes); });
-    if (status == cudaSuccess && to == Place::pageable) queue->worker->wait(queue->worker->last());
+    if (status == cudaSuccess && to == Place::pageable && !pageable_is_late())
+      queue->worker->wait(queue->worker->last());
     return status;
   });
 }

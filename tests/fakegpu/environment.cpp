@@ -1,9 +1,12 @@
 // What the environment asks for: injected faults, ignored waits, counts of calls; and the report at exit.
+#include <dlfcn.h>
+#include <execinfo.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -68,6 +71,22 @@ void report() {
   }
 }
 
+/// Where the program called the library, and where that was called from: the same for the same code, whenever it runs.
+std::string calling_code() {
+  void* frames[32];
+  const int depth = backtrace(frames, 32);
+  Dl_info self{};
+  dladdr(reinterpret_cast<const void*>(&rank), &self);
+  std::ostringstream text;
+  for (int i = 0, found = 0; i < depth && found < 2; ++i) {
+    Dl_info code{};
+    if (dladdr(frames[i], &code) == 0 || code.dli_fbase == self.dli_fbase) continue;
+    text << (found++ == 0 ? "" : ", called from ") << std::hex
+         << static_cast<char*>(frames[i]) - static_cast<char*>(code.dli_fbase);
+  }
+  return text.str();
+}
+
 // After the program's own destructors, since the program depends on this library.
 struct ReportAtExit {
   ~ReportAtExit() { report(); }
@@ -105,12 +124,17 @@ int fault(const char* name) {
   return 0;
 }
 
-bool ignore_this_wait(const char* name) {
+bool ignore_this_wait(const char* name, int stream) {
   static const char* ignored = setting("LINEAR_DDP_FAKE_IGNORE_WAIT");
   static std::atomic<int> waits = 0;
-  if (ignored == nullptr || ++waits != std::atoi(ignored)) return false;
-  std::fprintf(stderr, "fakegpu: rank %d: wait %s, a %s, is ignored\n", rank(), ignored, name);
-  return true;
+  if (ignored == nullptr) return false;
+  const int wait = ++waits;
+  const bool lists = std::strcmp(ignored, "list") == 0, ignores = wait == std::atoi(ignored);
+  if (lists || ignores) {
+    std::fprintf(stderr, "fakegpu: rank %d: wait %d%s: %s, for stream %d, in %s\n", rank(), wait,
+                 ignores ? " is ignored" : "", name, stream, calling_code().c_str());
+  }
+  return ignores;
 }
 
 void count_object(const char* kind, int difference) {

@@ -40,7 +40,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call(__func__, [&] {
     const auto mark = events().get(event, "cudaEventSynchronize");
     if (mark->capture != nullptr) return invalidate(*mark->capture, cudaErrorCapturedEvent);
-    if (mark->worker != nullptr && !ignore_this_wait("cudaEventSynchronize")) mark->worker->wait(mark->ticket);
+    if (mark->worker != nullptr && !ignore_this_wait("cudaEventSynchronize", mark->worker->number())) {
+      mark->worker->wait(mark->ticket);
+    }
     return lost_context();
   });
 }
@@ -58,7 +60,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (flags != 0) die("cudaStreamWaitEvent: flags are not modelled");
     const auto queue = streams().get(stream, "cudaStreamWaitEvent");
     const auto mark = events().get(event, "cudaStreamWaitEvent");
-    if (ignore_this_wait("cudaStreamWaitEvent")) return cudaSuccess;
+    const bool waits = mark->worker != nullptr && mark->worker != queue->worker;
+    if (waits && ignore_this_wait("cudaStreamWaitEvent", mark->worker->number())) return cudaSuccess;
     if (mark->capture != nullptr) {
       if (mark->capture->origin == nullptr) return cudaErrorCapturedEvent;
       if (queue->capture != nullptr && queue->capture != mark->capture) {
@@ -69,8 +72,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       return cudaSuccess;
     }
     if (queue->capture != nullptr) return invalidate(*queue->capture, cudaErrorStreamCaptureIsolation);
-    if (mark->worker == nullptr || mark->worker == queue->worker) return cudaSuccess;
-    queue->worker->push([worker = mark->worker, ticket = mark->ticket] { worker->wait(ticket); });
+    if (waits) queue->worker->push([worker = mark->worker, ticket = mark->ticket] { worker->wait(ticket); });
     return cudaSuccess;
   });
 }

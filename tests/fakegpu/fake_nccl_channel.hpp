@@ -17,6 +17,7 @@ struct Operation {
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t reduction = ncclSum;  ///< of all_reduce and reduce_scatter
   int root = 0;                     ///< of broadcast
+  bool captured = false;            ///< whether it is part of a graph, which must be so on all ranks or none
 
   bool operator==(const Operation&) const = default;
 };

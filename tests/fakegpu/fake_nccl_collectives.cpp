@@ -31,7 +31,7 @@ std::string text_of(const Operation& operation) {
   static constexpr const char* kinds[] = {"joins",       "all-reduces", "reduce-scatters",
                                           "all-gathers", "broadcasts",  "finalizes"};
   static constexpr const char* reductions[] = {"sum", "product", "maximum", "minimum", "average"};
-  std::string text = kinds[static_cast<int>(operation.kind)];
+  std::string text = (operation.captured ? "captured " : "") + std::string(kinds[static_cast<int>(operation.kind)]);
   if (operation.kind == Kind::join || operation.kind == Kind::finalize) return text;
   text += " " + std::to_string(operation.count) + " " + text_of(operation.type);
   if (operation.kind == Kind::broadcast) return text + " of rank " + std::to_string(operation.root);

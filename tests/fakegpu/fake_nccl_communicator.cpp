@@ -104,11 +104,12 @@ ncclResult_t Communicator::start(std::vector<std::function<ncclResult_t()>> work
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::queue(const char* call, const Operation& operation, const void* send, void* receive,
+ncclResult_t Communicator::queue(const char* call, Operation operation, const void* send, void* receive,
                                  cudaStream_t stream) {
   if (has_stream_ && stream != stream_) die(std::string(call) + ": one communicator on two streams is not modelled");
   has_stream_ = true;
   stream_ = stream;
+  operation.captured = is_captured(stream);
   // The order among the ranks arises when it runs, not now: a captured operation runs once for each replay.
   const auto work = [self = shared_from_this(), operation, send, receive] {
     self->run([&](Channel& channel) { run_operation(channel, operation, real(send), real(receive)); });

@@ -31,8 +31,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Queues operations in one call; with LINEAR_DDP_FAKE_NCCL_IN_PROGRESS not before some polls, as a thread of the
   /// real library does it later.
   ncclResult_t start(std::vector<std::function<ncclResult_t()>> works);
-  ncclResult_t queue(const char* call, const Operation& operation, const void* send, void* receive,
-                     cudaStream_t stream);
+  ncclResult_t queue(const char* call, Operation operation, const void* send, void* receive, cudaStream_t stream);
 
   /// ncclInProgress, or how the last call went.
   ncclResult_t poll();

@@ -15,6 +15,9 @@ namespace fakegpu {
 /// it into the graph instead. `what` names it in messages.
 cudaError_t enqueue(cudaStream_t stream, const char* what, std::function<void()> work);
 
+/// Whether work given to the stream is recorded.
+bool is_captured(cudaStream_t stream);
+
 /// The address at which worker threads may read and write device memory; host code cannot touch the one it was given.
 void* real(const void* device_pointer);
 template <class T>

@@ -52,7 +52,7 @@ bool may_fail_unnoticed(const std::string& call) {
                        "StreamDestroy", "GraphDestroy", "GraphExecDestroy", "cudaFree", "ncclCommAbort"}))
     return true;
   // What they offer makes things faster; without it plain memory serves.
-  if (is_any_of(call, {"ncclMemAlloc", "ncclMemFree", "ncclCommRegister", "ncclCommDeregister"})) return true;
+  if (is_any_of(call, {"ncclMemFree", "ncclCommRegister", "ncclCommDeregister"})) return true;
   // They tell of errors, and have none of their own.
   return is_any_of(call, {"GetLastError", "PeekAtLastError", "GetErrorString", "GetErrorName"});
 }

@@ -139,6 +139,32 @@ TEST_F(Nccl, RanksThatCallDifferentCollectivesAllGetTheError) {
   EXPECT_EQ(values.values(), Floats(11, 1));
 }
 
+TEST_F(Nccl, ACollectiveThatOnlySomeRanksCaptureIsAnError) {
+  if (ranks() == 1) GTEST_SKIP() << "needs peers";
+  ncclComm_t communicator = nullptr;
+  ASSERT_EQ(join(communicator), ncclSuccess);
+  DeviceFloats values({1}, stream_);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  const bool captures = world().rank() == 0;
+  if (captures) {
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  }
+  ASSERT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclFloat32, ncclSum, communicator, stream_), ncclSuccess);
+  if (captures) {
+    ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    ASSERT_EQ(cudaGraphLaunch(executable, stream_), cudaSuccess);
+    ASSERT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+    ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  }
+  EXPECT_EQ(failed(communicator), ncclInvalidUsage);
+  EXPECT_STREQ(ncclGetLastError(communicator),
+               "the ranks call different collectives: rank 0 captured all-reduces 1 float32 (sum), "
+               "rank 1 all-reduces 1 float32 (sum)");
+  EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
+}
+
 TEST_F(Nccl, RefusesTwoRanksOnOneGpuUnlessTheHostsDiffer) {
   if (ranks() == 1) GTEST_SKIP() << "needs peers";
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);

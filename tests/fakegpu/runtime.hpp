@@ -30,9 +30,6 @@ cudaError_t call(const char* name, const Body& body) {
   return remember(body());
 }
 
-/// Whether this wait is the one that LINEAR_DDP_FAKE_IGNORE_WAIT says to leave out.
-bool ignore_this_wait(const char* name);
-
 using Ticket = std::size_t;
 
 /// A queue of work and the thread that does it in order.
@@ -46,12 +43,17 @@ class Worker {
   void wait(Ticket ticket) const;
   /// The thread ends when the queue is empty.
   void close();
+  /// 1 for the first stream that the program made.
+  [[nodiscard]] int number() const;
 
  private:
   struct State;
   static void loop(State& state);
   std::shared_ptr<State> state_;
 };
+
+/// Whether this wait, for work of that stream, is the one that LINEAR_DDP_FAKE_IGNORE_WAIT says to leave out.
+bool ignore_this_wait(const char* name, int stream);
 
 /// Sleeps at random, when LINEAR_DDP_FAKE_DELAYS asks for it. Called by workers.
 void delay();

@@ -45,6 +45,10 @@ cudaError_t enqueue(cudaStream_t stream, const char* what, std::function<void()>
   return cudaSuccess;
 }
 
+bool is_captured(cudaStream_t stream) {
+  return streams().get(stream, "cudaStreamIsCapturing")->capture != nullptr;
+}
+
 }  // namespace fakegpu
 
 using namespace fakegpu;
@@ -76,7 +80,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call(__func__, [&] {
     const auto queue = streams().get(stream, "cudaStreamSynchronize");
     if (queue->capture != nullptr) return invalidate(*queue->capture, cudaErrorStreamCaptureUnsupported);
-    if (!ignore_this_wait("cudaStreamSynchronize")) queue->worker->wait(queue->worker->last());
+    if (!ignore_this_wait("cudaStreamSynchronize", queue->worker->number())) queue->worker->wait(queue->worker->last());
     return lost_context();
   });
 }

@@ -37,5 +37,14 @@ TEST(Training, OnATableWithMomentumIsThatOfCpus) {
   }
 }
 
+// A batch that 2 or 3 ranks cannot share out evenly: they record the same steps all the same.
+TEST(Training, OnUnevenBatchesIsThatOfCpus) {
+  for (const int ranks : {2, 3}) {
+    expect_same_losses(ranks, 20,
+                       {"--data", data_path("cases/BASE.csv"), "--target", "y", "--global-batch", "5", "--steps", "20",
+                        "--lr", "0.01", "--momentum", "0.9", "--average", "ranks"});
+  }
+}
+
 }  // namespace
 }  // namespace ddp::test

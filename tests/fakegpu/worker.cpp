@@ -18,16 +18,20 @@ struct Worker::State {
   std::deque<std::function<void()>> queue;
   Ticket given = 0, done = 0;
   bool closed = false;
+  int number = 0;
 };
 
 namespace {
 
 thread_local std::mt19937 random_of_thread;  // NOLINT: seeded by the worker's thread
 
-void seed_thread() {
-  static std::atomic<unsigned> workers = 0;
+thread_local bool is_slow = false;
+
+void begin_thread(int worker) {
+  const char* slow = setting("LINEAR_DDP_FAKE_SLOW_STREAM");
+  is_slow = slow != nullptr && std::atoi(slow) == worker;
   const char* seed = setting("LINEAR_DDP_FAKE_DELAYS");
-  std::seed_seq seeds{seed == nullptr ? 0 : std::atoi(seed), rank(), static_cast<int>(workers++)};
+  std::seed_seq seeds{seed == nullptr ? 0 : std::atoi(seed), rank(), worker};
   random_of_thread.seed(seeds);
 }
 
@@ -35,13 +39,15 @@ void seed_thread() {
 
 std::shared_ptr<Worker> Worker::start() {
   auto worker = std::make_shared<Worker>();
+  static std::atomic<int> workers = 0;
   worker->state_ = std::make_shared<State>();
+  worker->state_->number = ++workers;
   std::thread([state = worker->state_] { loop(*state); }).detach();  // one that hangs must not hold up exit
   return worker;
 }
 
 void Worker::loop(State& state) {
-  seed_thread();
+  begin_thread(state.number);
   for (;;) {
     std::unique_lock lock(state.mutex);
     state.changed.wait(lock, [&] { return state.closed || !state.queue.empty(); });
@@ -86,8 +92,13 @@ void Worker::close() {
   state_->changed.notify_all();
 }
 
+int Worker::number() const {
+  return state_->number;
+}
+
 void delay() {
   static const bool wanted = setting("LINEAR_DDP_FAKE_DELAYS") != nullptr;
+  if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (wanted && draw(2) == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw(1000)));
 }
 

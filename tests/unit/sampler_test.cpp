@@ -165,8 +165,21 @@ TEST(DistributedSampler, TellsTheRowsOfAllRanks) {
   EXPECT_EQ(sampler.global_rows(1), 4);
   EXPECT_EQ(sampler.global_rows(2), 2);
   EXPECT_EQ(rows_of_step(sampler, 0), (Rows{0, 3}));
-  EXPECT_EQ(rows_of_step(sampler, 1), (Rows{6}));
-  EXPECT_EQ(rows_of_step(sampler, 2), (Rows{9}));
+  EXPECT_EQ(rows_of_step(sampler, 1), (Rows{4, 7}));
+  EXPECT_EQ(rows_of_step(sampler, 2), (Rows{8}));
+}
+
+// Ranks that record a step do so at the same one: a step's shape must not depend on the step.
+TEST(DistributedSampler, FullStepsHaveTheSameShapeOnARank) {
+  for (const std::int64_t batch : {1, 4, 7, 8, 10}) {
+    for (int rank = 0; rank < 3; ++rank) {
+      const DistributedSampler sampler({.rows = 100, .rank = rank, .ranks = 3, .global_batch = batch});
+      for (std::int64_t step = 0; step < 100 / batch; ++step) {
+        EXPECT_EQ(static_cast<std::int64_t>(sampler.rows_of_step(step).size()), (batch - rank + 2) / 3);
+      }
+      EXPECT_EQ(sampler.most_rows_of_step(), (batch - rank + 2) / 3);
+    }
+  }
 }
 
 TEST(DistributedSampler, RefusesOptionsOutOfRange) {

@@ -12,21 +12,16 @@ namespace {
 /// Open MPI's all-reduce of 100 MB in one call was seen to take 15 times as long as in pieces of 1 to 4 MB.
 constexpr std::size_t piece_bytes = std::size_t{2} << 20;
 
-struct MpiType {
-  MPI_Datatype datatype;
-  std::size_t bytes;
-};
-
-MpiType mpi_type(ElementType type) {
+MPI_Datatype mpi_type(ElementType type) {
   switch (type) {
     case ElementType::u8:
-      return {MPI_UINT8_T, 1};
+      return MPI_UINT8_T;
     case ElementType::i64:
-      return {MPI_INT64_T, 8};
+      return MPI_INT64_T;
     case ElementType::f32:
-      return {MPI_FLOAT, 4};
+      return MPI_FLOAT;
     case ElementType::f64:
-      return {MPI_DOUBLE, 8};
+      return MPI_DOUBLE;
   }
   fail("choose an MPI type", "unknown element type");
 }
@@ -64,38 +59,40 @@ class MpiGroup final : public ProcessGroup {
 
   // Freeing is collective, so a group destroyed while an error unwinds leaves its communicator to the end of the
   // process.
-  void close() override { check_mpi(MPI_Comm_free(&comm_), "leave the process group"); }
+  void close() override {
+    const Watchdog::Watch watch(watchdog_, "leaving of the process group", 0);
+    check_mpi(MPI_Comm_free(&comm_), "leave the process group");
+  }
 
  private:
   void all_reduce_bytes(void* values, std::size_t numel, ElementType type, Reduction reduction) override {
     if (size_ == 1) return;
-    const auto [datatype, bytes] = mpi_type(type);
+    const MPI_Datatype datatype = mpi_type(type);
     const MPI_Op operation = mpi_operation(reduction);
-    in_pieces("all-reduce", values, numel, bytes, [&](void* piece, int count) {
+    in_pieces("all-reduce", values, numel, bytes_of(type), [&](void* piece, int count) {
       check_mpi(MPI_Allreduce(MPI_IN_PLACE, piece, count, datatype, operation, comm_), "reduce values over all ranks");
     });
   }
 
   void broadcast_bytes(void* values, std::size_t numel, ElementType type, int root) override {
-    const auto [datatype, bytes] = mpi_type(type);
-    in_pieces("broadcast", values, numel, bytes, [&](void* piece, int count) {
+    const MPI_Datatype datatype = mpi_type(type);
+    in_pieces("broadcast", values, numel, bytes_of(type), [&](void* piece, int count) {
       check_mpi(MPI_Bcast(piece, count, datatype, root, comm_), "broadcast values to all ranks");
     });
   }
 
   void reduce_scatter_bytes(const void* all, void* own, std::size_t own_numel, ElementType type) override {
-    const auto [datatype, bytes] = mpi_type(type);
-    const Watchdog::Watch watch(watchdog_, "reduce-scatter", own_numel * bytes);
-    check_mpi(
-        MPI_Reduce_scatter_block(all, own, narrow<int>(own_numel, "the number of values"), datatype, MPI_SUM, comm_),
-        "reduce and scatter values over all ranks");
+    const int count = narrow<int>(own_numel, "the number of values");
+    const Watchdog::Watch watch(watchdog_, "reduce-scatter", own_numel * bytes_of(type));
+    check_mpi(MPI_Reduce_scatter_block(all, own, count, mpi_type(type), MPI_SUM, comm_),
+              "reduce and scatter values over all ranks");
   }
 
   void all_gather_bytes(const void* own, void* all, std::size_t own_numel, ElementType type) override {
-    const auto [datatype, bytes] = mpi_type(type);
     const int count = narrow<int>(own_numel, "the number of values");
-    const Watchdog::Watch watch(watchdog_, "all-gather", own_numel * bytes);
-    check_mpi(MPI_Allgather(own, count, datatype, all, count, datatype, comm_), "gather values from all ranks");
+    const Watchdog::Watch watch(watchdog_, "all-gather", own_numel * bytes_of(type));
+    check_mpi(MPI_Allgather(own, count, mpi_type(type), all, count, mpi_type(type), comm_),
+              "gather values from all ranks");
   }
 
   template <class Call>

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <source_location>
@@ -11,31 +12,26 @@
 #include <linear_ddp/comm/process_group.hpp>
 #include <linear_ddp/device/cuda_check.hpp>
 #include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/launch/mpi_check.hpp>
 
 namespace ddp {
 namespace {
 
 constexpr const char* remedy =
-    "NCCL_DEBUG=INFO in the environment makes NCCL tell more; NCCL_SOCKET_IFNAME names the network interface that all "
-    "nodes "
-    "reach each other by";
+    "NCCL_DEBUG=INFO in the environment makes NCCL tell more; NCCL_SOCKET_IFNAME names the network interface by which "
+    "all nodes reach each other";
 
-struct NcclType {
-  ncclDataType_t datatype;
-  std::size_t bytes;
-};
-
-NcclType nccl_type(ElementType type) {
+ncclDataType_t nccl_type(ElementType type) {
   switch (type) {
     case ElementType::u8:
-      return {ncclUint8, 1};
+      return ncclUint8;
     case ElementType::i64:
-      return {ncclInt64, 8};
+      return ncclInt64;
     case ElementType::f32:
-      return {ncclFloat32, 4};
+      return ncclFloat32;
     case ElementType::f64:
-      return {ncclFloat64, 8};
+      return ncclFloat64;
   }
   fail("choose an NCCL type", "unknown element type");
 }
@@ -73,11 +69,12 @@ class NcclGroup final : public ProcessGroup {
  public:
   NcclGroup(const World& world, Device& device, Watchdog& watchdog, std::chrono::seconds timeout,
             const ncclUniqueId& id)
-      : rank_(world.rank()),
+      : world_(world),
+        rank_(world.rank()),
         size_(world.size()),
         device_(device),
         watchdog_(watchdog),
-        timeout_(timeout),
+        timeout_(std::min<std::chrono::seconds>(timeout, longest_timeout)),
         stream_(static_cast<cudaStream_t>(device.native(Queue::communication))),
         flag_(device, 1) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -107,10 +104,13 @@ class NcclGroup final : public ProcessGroup {
   void* register_memory(void* memory, std::size_t bytes) override {
     const Watchdog::Watch watch(watchdog_, "registration of memory", bytes);
     void* registration = nullptr;
-    // It is an offer: where NCCL does not take it, collectives go by NCCL's own buffers as ever.
-    if (ncclCommRegister(comm_.get(), memory, bytes, &registration) != ncclSuccess) return nullptr;
-    registrations_.insert(registration);
-    return registration;
+    const ncclResult_t status = ncclCommRegister(comm_.get(), memory, bytes, &registration);
+    if (status == ncclSuccess) registrations_.insert(registration);
+    // All ranks' or none's: NCCL leaves open what happens to a mixture. Without, collectives use NCCL's own buffers.
+    const auto taken = ddp::all_gather(world_, std::int64_t{status == ncclSuccess});
+    if (std::find(taken.begin(), taken.end(), 0) == taken.end()) return registration;
+    deregister_memory(registration);
+    return nullptr;
   }
 
   void deregister_memory(void* registration) noexcept override {
@@ -132,33 +132,30 @@ class NcclGroup final : public ProcessGroup {
  private:
   void all_reduce_bytes(void* values, std::size_t numel, ElementType type, Reduction reduction) override {
     if (numel == 0) return;
-    const auto [datatype, bytes] = nccl_type(type);
-    const ncclRedOp_t operation = nccl_reduction(reduction);
-    call("all-reduce", numel * bytes, [&](const char* what) {
-      finish(ncclAllReduce(values, values, numel, datatype, operation, comm_.get(), stream_), what);
+    call("all-reduce", numel * bytes_of(type), [&](const char* what) {
+      finish(ncclAllReduce(values, values, numel, nccl_type(type), nccl_reduction(reduction), comm_.get(), stream_),
+             what);
     });
   }
 
   void reduce_scatter_bytes(const void* all, void* own, std::size_t own_numel, ElementType type) override {
     if (own_numel == 0) return;
-    const auto [datatype, bytes] = nccl_type(type);
-    call("reduce-scatter", own_numel * bytes, [&](const char* what) {
-      finish(ncclReduceScatter(all, own, own_numel, datatype, ncclSum, comm_.get(), stream_), what);
+    call("reduce-scatter", own_numel * bytes_of(type), [&](const char* what) {
+      finish(ncclReduceScatter(all, own, own_numel, nccl_type(type), ncclSum, comm_.get(), stream_), what);
     });
   }
 
   void all_gather_bytes(const void* own, void* all, std::size_t own_numel, ElementType type) override {
     if (own_numel == 0) return;
-    const auto [datatype, bytes] = nccl_type(type);
-    call("all-gather", own_numel * bytes,
-         [&](const char* what) { finish(ncclAllGather(own, all, own_numel, datatype, comm_.get(), stream_), what); });
+    call("all-gather", own_numel * bytes_of(type), [&](const char* what) {
+      finish(ncclAllGather(own, all, own_numel, nccl_type(type), comm_.get(), stream_), what);
+    });
   }
 
   void broadcast_bytes(void* values, std::size_t numel, ElementType type, int root) override {
     if (numel == 0) return;
-    const auto [datatype, bytes] = nccl_type(type);
-    call("broadcast", numel * bytes, [&](const char* what) {
-      finish(ncclBroadcast(values, values, numel, datatype, root, comm_.get(), stream_), what);
+    call("broadcast", numel * bytes_of(type), [&](const char* what) {
+      finish(ncclBroadcast(values, values, numel, nccl_type(type), root, comm_.get(), stream_), what);
     });
   }
 
@@ -224,12 +221,13 @@ class NcclGroup final : public ProcessGroup {
     }
   }
 
+  const World& world_;
   int rank_, size_;
   Device& device_;
   Watchdog& watchdog_;
   std::chrono::seconds timeout_;
   cudaStream_t stream_;
-  Buffer<std::uint8_t> flag_;
+  Buffer<std::uint8_t> flag_;  // any value will do
   std::unique_ptr<std::remove_pointer_t<ncclComm_t>, AbortComm> comm_;
   std::set<void*> registrations_;
 };

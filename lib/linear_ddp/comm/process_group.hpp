@@ -15,21 +15,37 @@
 namespace ddp {
 
 enum class ElementType { u8, i64, f32, f64 };
+[[nodiscard]] constexpr std::size_t bytes_of(ElementType type) noexcept {
+  switch (type) {
+    case ElementType::u8:
+      return 1;
+    case ElementType::f32:
+      return 4;
+    case ElementType::i64:
+    case ElementType::f64:
+      return 8;
+  }
+  return 0;
+}
+
 enum class Reduction { sum, min, max };
 
 template <class T>
 [[nodiscard]] constexpr ElementType element_type_of() {
-  if constexpr (std::is_same_v<T, float>) return ElementType::f32;
-  else if constexpr (std::is_same_v<T, double>) return ElementType::f64;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return ElementType::i64;
+  if constexpr (std::is_same_v<T, float>)
+    return ElementType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return ElementType::f64;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return ElementType::i64;
   else {
     static_assert(std::is_same_v<T, std::uint8_t>, "a process group moves float, double, int64_t and uint8_t");
     return ElementType::u8;
   }
 }
 
-/// Collectives over all ranks on the device's memory, in the order of its communication queue: every rank calls the same
-/// ones in the same order with the same sizes. Make the queues wait for each other with Device::wait. Counts are
+/// Collectives over all ranks on the device's memory, in the order of its communication queue: every rank calls the
+/// same ones in the same order with the same sizes. Make the queues wait for each other with Device::wait. Counts are
 /// elements. Throws Error when the library reports one.
 class ProcessGroup {
  public:
@@ -60,8 +76,9 @@ class ProcessGroup {
   void broadcast(std::span<T> values, int root) {
     broadcast_bytes(values.data(), values.size(), element_type_of<T>(), root);
   }
-  /// Tells the group of memory that collectives will use often, which it may then reach faster; results are the same.
-  /// The caller calls the other one before it releases the memory, be it after close(). Returns what names it there.
+  /// Collective. Offers memory of MemoryUse::communication that collectives will often use, which the group may then
+  /// reach faster; results are the same. Give what it returns (null: the offer was not taken) to deregister_memory
+  /// before the memory is released, also after close().
   [[nodiscard]] virtual void* register_memory(void* memory, std::size_t bytes) = 0;
   virtual void deregister_memory(void* registration) noexcept = 0;
   /// Waits until all ranks have come here and their earlier collectives are done.
@@ -81,9 +98,9 @@ class ProcessGroup {
 /// Collectives on host memory by MPI; the device is the CPU. The world and the watchdog outlive the group.
 [[nodiscard]] std::unique_ptr<ProcessGroup> make_mpi_group(const World& world, Watchdog& watchdog);
 
-/// Collectives on GPU memory by NCCL, on the device's communication queue. Collective: rank 0's ncclUniqueId goes round by
-/// MPI, every rank joins with a non-blocking communicator, polled until `timeout`. Throws Error with NCCL's own texts;
-/// UseError when this build has no NCCL.
+/// Collectives on GPU memory by NCCL, on the device's communication queue. Collective: rank 0's ncclUniqueId goes round
+/// by MPI, every rank joins with a non-blocking communicator, polled until `timeout`. Throws Error with NCCL's own
+/// texts; UseError when this build has no NCCL.
 [[nodiscard]] std::unique_ptr<ProcessGroup> make_nccl_group(const World& world, Device& device, Watchdog& watchdog,
                                                             std::chrono::seconds timeout);
 

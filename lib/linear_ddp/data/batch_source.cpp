@@ -62,23 +62,16 @@ class StagedBatches : public BatchSource {
   bool prepared_ = false;
 };
 
-std::int64_t rows_of_a_step(const SamplerOptions& options) {
-  return (std::min(options.global_batch, std::max(options.rows, std::int64_t{options.ranks})) + options.ranks - 1) /
-         options.ranks;
-}
-
 class DatasetBatches final : public StagedBatches {
  public:
-  DatasetBatches(Device& device, const Dataset& data, const SamplerOptions& options)
-      : StagedBatches(device, rows_of_a_step(options), data.in, data.out), data_(data), sampler_(options) {}
+  DatasetBatches(Device& device, const Dataset& data, DistributedSampler sampler)
+      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out),
+        data_(data),
+        sampler_(std::move(sampler)) {}
 
   std::int64_t steps_per_epoch() const override { return sampler_.steps(); }
   bool one_step_over_all_rows() const override { return false; }
-  std::int64_t rows_per_epoch() const override {
-    std::int64_t rows = 0;
-    for (std::int64_t step = 0; step < sampler_.steps(); ++step) rows += sampler_.global_rows(step);
-    return rows;
-  }
+  std::int64_t rows_per_epoch() const override { return sampler_.rows_per_epoch(); }
 
  private:
   Rows fill(std::int64_t epoch, std::int64_t step, float* x, float* target) override {
@@ -162,11 +155,11 @@ class SyntheticBatches final : public StagedBatches {
 }  // namespace
 
 std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data, const SamplerOptions& sampler) {
-  const DistributedSampler first_epoch(sampler);
+  DistributedSampler first_epoch(sampler);
   if (first_epoch.steps() == 1 && sampler.global_batch >= data.rows && !sampler.repeat) {
     return std::make_unique<AllRows>(device, data, first_epoch);
   }
-  return std::make_unique<DatasetBatches>(device, data, sampler);
+  return std::make_unique<DatasetBatches>(device, data, std::move(first_epoch));
 }
 
 std::unique_ptr<BatchSource> make_synthetic_batches(Device& device, TorchGenerator generator, const LinearShape& shape,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
@@ -43,21 +44,23 @@ DistributedSampler::DistributedSampler(const SamplerOptions& options) : options_
 }
 
 void DistributedSampler::set_epoch(std::int64_t epoch) {
+  if (std::exchange(epoch_, epoch) == epoch) return;
   std::vector<std::int64_t> order;  // empty: 0, 1, 2, …
   if (options_.shuffle) {
     order = TorchGenerator(options_.seed + static_cast<std::uint64_t>(epoch)).randperm(options_.rows);
   }
-  own_.resize(static_cast<std::size_t>(own_places_below(total_)));
-  std::int64_t place = options_.rank;
-  for (std::int64_t& row : own_) {
-    const std::int64_t source = place % options_.rows;  // padding goes round and round when rows < ranks
-    row = options_.shuffle ? order[static_cast<std::size_t>(source)] : source;
-    place += options_.ranks;
+  own_.clear();
+  for (std::int64_t step = 0; step < steps(); ++step) {
+    const std::int64_t begin = step * options_.global_batch, end = begin + global_rows(step);
+    for (std::int64_t place = begin + options_.rank; place < end; place += options_.ranks) {
+      const std::int64_t source = place % options_.rows;  // padding goes round and round when rows < ranks
+      own_.push_back(options_.shuffle ? order[static_cast<std::size_t>(source)] : source);
+    }
   }
 }
 
-std::int64_t DistributedSampler::own_places_below(std::int64_t place) const noexcept {
-  return (place - options_.rank + options_.ranks - 1) / options_.ranks;
+std::size_t DistributedSampler::own_rows(std::int64_t global_rows) const noexcept {
+  return static_cast<std::size_t>((global_rows - options_.rank + options_.ranks - 1) / options_.ranks);
 }
 
 std::int64_t DistributedSampler::steps() const noexcept {
@@ -69,10 +72,8 @@ std::int64_t DistributedSampler::global_rows(std::int64_t step) const noexcept {
 }
 
 std::span<const std::int64_t> DistributedSampler::rows_of_step(std::int64_t step) const {
-  const std::int64_t begin = step * options_.global_batch;
-  const auto first = static_cast<std::size_t>(own_places_below(begin));
-  const auto last = static_cast<std::size_t>(own_places_below(begin + global_rows(step)));
-  return std::span(own_).subspan(first, last - first);
+  const std::size_t first = static_cast<std::size_t>(step) * own_rows(global_rows(0));
+  return std::span(own_).subspan(first, own_rows(global_rows(step)));
 }
 
 }  // namespace ddp

@@ -22,9 +22,10 @@ struct SamplerOptions {
   bool repeat = false;
 };
 
-/// Which rows each rank uses at each step: a function of (rows, seed, epoch) alone, known to every rank without
-/// communication. The order of an epoch is torch.randperm with seed + epoch; step s takes its rows
-/// [s·B, (s+1)·B), and row i of the order goes to rank i mod ranks, as torch.utils.data.DistributedSampler deals them.
+/// Which rows each rank uses at each step: a function of the options and the epoch, known to every rank without
+/// communication. The order of an epoch is torch.randperm with seed + epoch; step s takes its places
+/// [s·B, (s+1)·B), and place s·B + i goes to rank i mod ranks. With B a multiple of ranks these are the steps of
+/// torch.utils.data.DistributedSampler; otherwise, too, all full steps have the same number of rows on a rank.
 class DistributedSampler {
  public:
   /// Throws UseError when an option is out of range.
@@ -34,16 +35,23 @@ class DistributedSampler {
   void set_epoch(std::int64_t epoch);
 
   [[nodiscard]] std::int64_t steps() const noexcept;
+  /// How many rows all ranks together use in an epoch.
+  [[nodiscard]] std::int64_t rows_per_epoch() const noexcept { return total_; }
   /// This rank's rows of step s (0 <= s < steps()), in order; may be empty.
   [[nodiscard]] std::span<const std::int64_t> rows_of_step(std::int64_t step) const;
+  /// The number of this rank's rows in the step that has most of them.
+  [[nodiscard]] std::int64_t most_rows_of_step() const noexcept {
+    return static_cast<std::int64_t>(own_rows(global_rows(0)));
+  }
   /// How many rows all ranks together use at step s.
   [[nodiscard]] std::int64_t global_rows(std::int64_t step) const noexcept;
 
  private:
-  /// Of the places below `place` in the epoch's order, how many are this rank's.
-  [[nodiscard]] std::int64_t own_places_below(std::int64_t place) const noexcept;
+  /// This rank's rows in a step of so many.
+  [[nodiscard]] std::size_t own_rows(std::int64_t global_rows) const noexcept;
 
   SamplerOptions options_;
+  std::int64_t epoch_ = -1;
   std::int64_t total_ = 0;         // length of an epoch's order, after padding or dropping
   std::vector<std::int64_t> own_;  // this rank's rows of the epoch
 };

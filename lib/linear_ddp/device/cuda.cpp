@@ -63,7 +63,6 @@ class CudaDevice final : public Device {
     CudaMemory own = shared ? nullptr : cuda_memory(bytes);
     void* memory = shared ? shared.get() : own.get();
     if (bytes > 0) check(cudaMemsetAsync(memory, 0, bytes, compute_), "clear GPU memory");
-    finish(Queue::compute);
     if (shared) nccl_memory_.emplace(memory, std::move(shared));
     (void)own.release();
     return memory;
@@ -113,25 +112,18 @@ class CudaDevice final : public Device {
   }
 
   void linear_forward(const LinearForward& op) override {
-    if (op.rows == 0 || op.out == 0) return;
-    if (op.in > 0) {
-      matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
-    } else if (op.bias != nullptr) {
-      check(kernels::fill_rows(op.rows, op.out, op.bias, op.y, compute_), "queue the filling of rows with the bias");
-    } else {
-      clear(op.y, op.rows * op.out);
-    }
+    if (op.rows > 0) matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
   }
 
   void linear_loss(const LinearLoss& op) override {
-    if (op.rows == 0 || op.out == 0) {
+    if (op.rows == 0) {
       clear(op.loss, 1);
       clear(op.loss_sum, 1);
       clear(op.weight_gradient, op.out * op.in);
       clear(op.bias_gradient, op.out);
       return;
     }
-    const bool gradients = op.weight_gradient != nullptr || op.bias_gradient != nullptr;
+    const bool gradients = op.weight_gradient != nullptr;
     float* y = outputs(op.rows * op.out);  // becomes dy
     linear_forward({op.rows, op.in, op.out, op.x, op.weight, op.bias, y});
     switch (op.kind) {
@@ -139,11 +131,7 @@ class CudaDevice final : public Device {
         loss_and_gradient(kernels::MseLoss{}, op, y, gradients);
         break;
     }
-    if (!gradients) return;
-    if (op.in > 0)
-      matmul_.gradient(op.rows, op.in, op.out, op.x, y, op.weight_gradient, op.bias_gradient);
-    else if (op.bias_gradient != nullptr)
-      matmul_.sum_columns(op.rows, op.out, y, op.bias_gradient);
+    if (gradients) matmul_.gradient(op.rows, op.in, op.out, op.x, y, op.weight_gradient, op.bias_gradient);
   }
 
   void sgd_update(const SgdUpdate& op) override {

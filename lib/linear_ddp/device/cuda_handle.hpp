@@ -34,7 +34,7 @@ using PinnedMemory = CudaHandle<void*, cudaFreeHost>;  ///< on the host
 
 /// Uninitialised; null when `bytes` is 0.
 [[nodiscard]] CudaMemory cuda_memory(std::size_t bytes);
-/// Of the kind that NCCL can register; null where it has none, and plain memory must do. Uninitialised.
+/// Of the kind that NCCL can register. Uninitialised.
 [[nodiscard]] NcclMemory nccl_memory(std::size_t bytes);
 /// Uninitialised.
 [[nodiscard]] PinnedMemory pinned_memory(std::size_t bytes);

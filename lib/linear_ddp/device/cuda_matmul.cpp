@@ -75,11 +75,7 @@ void CudaMatmul::gradient(std::int64_t rows, std::int64_t in, std::int64_t out, 
   const Plan& plan = plan_of(key, bias_gradient);
   multiply(key, plan, x, dy, 0.0F, weight_gradient);
   if (bias_gradient == nullptr || plan.epilogue) return;
-  sum_columns(rows, out, dy, bias_gradient);
-}
-
-void CudaMatmul::sum_columns(std::int64_t rows, std::int64_t columns, const float* values, float* sums) {
-  check(kernels::sum_columns(rows, columns, values, sums, static_cast<double*>(column_partials_.get()), stream_),
+  check(kernels::sum_columns(rows, out, dy, bias_gradient, static_cast<double*>(column_partials_.get()), stream_),
         "queue the sums of columns");
 }
 

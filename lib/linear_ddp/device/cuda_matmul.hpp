@@ -26,9 +26,6 @@ class CudaMatmul {
   void gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* dy,
                 float* weight_gradient, float* bias_gradient);
 
-  /// sums[columns] = the sums over the rows of values[rows, columns]. Queued.
-  void sum_columns(std::int64_t rows, std::int64_t columns, const float* values, float* sums);
-
  private:
   enum class Product { forward, gradient };
   struct Key {

@@ -22,8 +22,8 @@ enum class MemoryUse { compute, communication };
 
 enum class LossKind { mse };
 
-/// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out]. Matrices are dense and row-major; bias may be null.
-/// All pointers are memory of the device.
+/// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out], with in and out 1 or more, and rows 0 or more. Matrices
+/// are dense and row-major; bias may be null. All pointers are memory of the device.
 struct LinearForward {
   std::int64_t rows = 0, in = 0, out = 0;
   const float* x = nullptr;
@@ -101,7 +101,8 @@ class Device {
 
   /// Whether the host may read and write this device's memory (between synchronize and the next operation).
   [[nodiscard]] virtual bool memory_is_host() const noexcept = 0;
-  /// Zeroed memory, aligned to 64 bytes at least. Waits. Throws Error when there is not enough; release takes it back.
+  /// Memory, aligned to 64 bytes at least, and zeroed by the compute queue. Throws Error when there is not enough;
+  /// release takes it back.
   [[nodiscard]] virtual void* allocate(std::size_t bytes, MemoryUse use) = 0;
   virtual void release(void* memory) noexcept = 0;
 

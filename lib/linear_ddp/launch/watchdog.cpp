@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ddp {
 
 Watchdog::Watchdog(std::chrono::milliseconds timeout, OnTimeout on_timeout)
-    : thread_([this, timeout, report = std::move(on_timeout)] { run(timeout, report); }) {}
+    : thread_([this, timeout = std::min<std::chrono::milliseconds>(timeout, longest_timeout),
+               report = std::move(on_timeout)] { run(timeout, report); }) {}
 
 Watchdog::~Watchdog() {
   if (!thread_.joinable()) return;
@@ -28,12 +31,13 @@ void Watchdog::run(std::chrono::milliseconds timeout, const OnTimeout& on_timeou
       seen = state;
       since = Clock::now();
     } else if (const auto waited = Clock::now() - since; waited >= timeout) {
-      on_timeout(
-          fmt::format("{} number {} of {} bytes has not ended for {:.0f} s (--timeout {:.0f}): a peer died, hangs, or "
-                      "calls another "
-                      "collective; look for other ranks' messages, or raise --timeout if a rank may take that long",
-                      what_.load(std::memory_order_relaxed), state / 2 + 1, bytes_.load(std::memory_order_relaxed),
-                      std::chrono::duration<double>(waited).count(), std::chrono::duration<double>(timeout).count()));
+      const std::size_t bytes = bytes_.load(std::memory_order_relaxed);
+      on_timeout(fmt::format(
+          "{} number {}{} has not ended for {:.0f} s (--timeout {:.0f}): a peer died, hangs, or calls another "
+          "collective; look for other ranks' messages, or raise --timeout if a rank may take that long",
+          what_.load(std::memory_order_relaxed), number_.load(std::memory_order_relaxed),
+          bytes == 0 ? "" : fmt::format(" of {} bytes", bytes), std::chrono::duration<double>(waited).count(),
+          std::chrono::duration<double>(timeout).count()));
       return;
     }
   }

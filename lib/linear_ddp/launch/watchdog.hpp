@@ -12,6 +12,9 @@
 
 namespace ddp {
 
+/// Longer ones count as this: a year. (Clocks overflow beyond some.)
+inline constexpr std::chrono::hours longest_timeout{24 * 365};
+
 /// Notices a collective that takes longer than the time-out. The training thread only stores to atomics; the watchdog's
 /// own thread measures the time, by looking several times within each time-out whether the same collective is still on.
 class Watchdog {
@@ -36,6 +39,8 @@ class Watchdog {
           outer_what_(watchdog.what_.load(std::memory_order_relaxed)),
           outer_bytes_(watchdog.bytes_.load(std::memory_order_relaxed)),
           step_(watchdog.state_.load(std::memory_order_relaxed) % 2 + 1) {
+      if (step_ == 1)
+        watchdog_.number_.store(watchdog_.number_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       watchdog_.advance(what, bytes, step_);
     }
     ~Watch() { watchdog_.advance(outer_what_, outer_bytes_, step_); }
@@ -58,7 +63,8 @@ class Watchdog {
   }
   void run(std::chrono::milliseconds timeout, const OnTimeout& on_timeout);
 
-  std::atomic<std::uint64_t> state_{0};  // odd while a collective is on; state / 2 is its number
+  std::atomic<std::uint64_t> state_{0};   // odd while a collective is on, and another one for each
+  std::atomic<std::uint64_t> number_{0};  // of collectives until now, those inside others not counted
   std::atomic<const char*> what_{""};
   std::atomic<std::size_t> bytes_{0};
   std::mutex mutex_;

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/launch/collectives.hpp>
+#include <linear_ddp/data/table_share.hpp>
 
 namespace ddp {
 namespace {
@@ -50,7 +50,7 @@ void Trainer::run_step(const Step& step, const TrainerOptions& options) {
   };
   // The first step of a kind runs as it is: it makes plans and connections, and the first of all differs. The second is
   // recorded.
-  auto& [runs, recording] = recordings_[{step.batch.x, step.batch.rows, step.global_rows}];
+  auto& [runs, recording] = recordings_[{step.batch.x, step.global_rows, options.averaging}];
   if (runs == 1) recording = device_.record(work);
   if (recording)
     recording->replay();
@@ -59,20 +59,26 @@ void Trainer::run_step(const Step& step, const TrainerOptions& options) {
   ++runs;
 }
 
+void Trainer::prepare_next(std::int64_t epoch, std::int64_t step, std::int64_t steps_done,
+                           const TrainerOptions& options) {
+  const bool begins_epoch = step + 1 == source_.steps_per_epoch();
+  if (begins_epoch) ++epoch;
+  if (epoch < options.epochs && steps_done < options.max_steps) source_.prepare(epoch, begins_epoch ? 0 : step + 1);
+}
+
 TrainingResult Trainer::run(const TrainerOptions& options) {
   const bool cheap_loss = device_.memory_is_host();
-  const bool all_rows = source_.one_step_over_all_rows();
+  const bool all_rows = source_.one_step_over_all_rows() && options.averaging == Averaging::rows;
   TrainingResult result;
 
   for (std::int64_t epoch = 0; epoch < options.epochs && result.steps < options.max_steps; ++epoch) {
     std::int64_t epoch_rows = 0;
     epoch_sum_.upload(std::array{0.0});
-    const std::int64_t steps = std::min(source_.steps_per_epoch(), options.max_steps - result.steps);
-    for (std::int64_t i = 0; i < steps; ++i) {
+    for (std::int64_t i = 0; i < source_.steps_per_epoch() && result.steps < options.max_steps; ++i) {
       const Step step = source_.load(epoch, i);
       run_step(step, options);
-      if (i + 1 < steps) source_.prepare(epoch, i + 1);
       ++result.steps;
+      prepare_next(epoch, i, result.steps, options);
       epoch_rows += step.global_rows;
       // A step over all rows evaluates the parameters that the epoch before left: its report costs no pass of its own.
       const bool reports_epoch = all_rows && epoch > 0;
@@ -99,26 +105,33 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
   return result;
 }
 
-double evaluate_loss(const World& world, Device& device, Model& model, const Dataset& data) {
-  constexpr std::int64_t piece_bytes = 32 << 20;
-  const std::int64_t piece =
-      std::max<std::int64_t>(1, piece_bytes / static_cast<std::int64_t>(sizeof(float)) / data.in);
-  const std::int64_t begin = data.rows * world.rank() / world.size();
-  const std::int64_t end = data.rows * (world.rank() + 1) / world.size();
-  const std::int64_t most = std::min(piece, end - begin);
+double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data) {
+  constexpr std::int64_t piece_numel = 8 << 20;
+  const std::int64_t piece = std::max<std::int64_t>(1, piece_numel / (data.in + data.out));
+  const std::int64_t begin = share_begin(data.rows, group.rank(), group.size());
+  const std::int64_t end = share_begin(data.rows, group.rank() + 1, group.size());
+  const std::int64_t most = device.memory_is_host() ? 0 : std::min(piece, end - begin);
   Buffer<float> x(device, most * data.in), y(device, most * data.out);
-  Buffer<double> piece_sum(device, 1);
+  Buffer<double> sum(device, 1);
   std::array<double, 1> total{0};
   for (std::int64_t row = begin; row < end; row += piece) {
     const std::int64_t rows = std::min(piece, end - row);
-    x.upload({data.x.data() + row * data.in, static_cast<std::size_t>(rows * data.in)});
-    y.upload({data.y.data() + row * data.out, static_cast<std::size_t>(rows * data.out)});
-    model.loss_sum({rows, x.data(), y.data()}, piece_sum.data());
-    double sum = 0;
-    piece_sum.download({&sum, 1});
-    total[0] += sum;
+    Batch batch{rows, data.x.data() + row * data.in, data.y.data() + row * data.out};
+    if (!device.memory_is_host()) {
+      x.upload({batch.x, static_cast<std::size_t>(rows * data.in)});
+      y.upload({batch.target, static_cast<std::size_t>(rows * data.out)});
+      batch = {rows, x.data(), y.data()};
+    }
+    model.loss_sum(batch, sum.data());
+    std::array<double, 1> piece_sum{};
+    sum.download(piece_sum);
+    total[0] += piece_sum[0];
   }
-  all_reduce_sum(world, std::span(total));
+  sum.upload(total);
+  device.wait(Queue::communication, Queue::compute);
+  group.all_reduce(sum.span());
+  device.wait(Queue::compute, Queue::communication);
+  sum.download(total);
   return total[0] / (static_cast<double>(data.rows) * static_cast<double>(data.out));
 }
 

@@ -33,7 +33,7 @@ class TrainingObserver {
   struct EpochReport {
     std::int64_t epoch, step;
     /// Of the parameters after the epoch, over all rows, when TrainerOptions::evaluate is given or one step is all the
-    /// data; else the mean over the epoch's rows, each under the parameters of its step.
+    /// data and averages over rows; else the mean of the steps' losses, each counted by its rows.
     double train_loss;
   };
   virtual ~TrainingObserver() = default;
@@ -58,14 +58,16 @@ class Trainer {
   TrainingResult run(const TrainerOptions& options);
 
  private:
-  /// Recordings hold for as long as the same memory holds a batch of the same size.
-  using StepKind = std::tuple<const float*, std::int64_t, std::int64_t>;  // x, rows, global rows
+  /// Steps that one recording serves. The ranks record the same steps, as NCCL demands: nothing here differs between
+  /// them but the address, and they take turns with memory in the same way.
+  using StepKind = std::tuple<const float*, std::int64_t, Averaging>;  // x, global rows
   struct StepRuns {
     std::int64_t runs = 0;
     std::unique_ptr<Recording> recording;
   };
 
   void run_step(const Step& step, const TrainerOptions& options);
+  void prepare_next(std::int64_t epoch, std::int64_t step, std::int64_t steps_done, const TrainerOptions& options);
   float checked_loss(std::int64_t step);
 
   Device& device_;
@@ -78,7 +80,7 @@ class Trainer {
 };
 
 /// Collective. The mean of the loss over all rows and outputs, in float64, each row once: rank r evaluates the rows
-/// [rows · r / ranks, rows · (r + 1) / ranks), a piece at a time.
-[[nodiscard]] double evaluate_loss(const World& world, Device& device, Model& model, const Dataset& data);
+/// [rows · r / ranks, rows · (r + 1) / ranks), a piece at a time. Waits.
+[[nodiscard]] double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data);
 
 }  // namespace ddp
