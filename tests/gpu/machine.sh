@@ -87,7 +87,7 @@ P
 
 # Sets nccl_header and cublas_header; the toolkit's and the system's are found by CMake alone.
 find_nccl_and_cublas() {
-  local folders=("$cuda/include" "$cuda/targets/x86_64-linux/include" /usr/include /usr/include/x86_64-linux-gnu) library
+  local library folders=("$cuda"/{include,targets/x86_64-linux/include} /usr/include{,/x86_64-linux-gnu})
   nccl_header=$(first_of nccl.h ${NCCL_ROOT:+"$NCCL_ROOT/include"} "${folders[@]}")
   if [[ -z $nccl_header ]] && nccl_header=$(python_nvidia nccl.h) && library=$(python_nvidia 'libnccl.so.2'); then
     cmake_options+=("-DNCCL_INCLUDE_DIR=$(dirname "$nccl_header")" "-DNCCL_LIBRARY=$library")

@@ -5,6 +5,7 @@ report.py same-losses CPU.jsonl CUDA.jsonl          whether two runs' step losse
 report.py write FOLDER REPORT.json SECONDS BUDGET   the results in FOLDER as JSON, and as tables on the terminal
 """
 import json
+import math
 import pathlib
 import sys
 
@@ -18,14 +19,20 @@ def json_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
 
 
+def difference(expected, actual):
+    """Relative; infinite when either is not finite."""
+    value = abs(expected - actual) / max(abs(expected), 1e-30)
+    return value if math.isfinite(value) else math.inf
+
+
 def same_losses(cpu_path, cuda_path):
     cpu, cuda = ([event["loss"] for event in json_lines(path) if event["event"] == "step"]
                  for path in (cpu_path, cuda_path))
     if not cpu or len(cpu) != len(cuda):
         sys.exit(f"error: {len(cpu)} losses on the CPU, {len(cuda)} on the GPU")
-    worst, step = max((abs(a - b) / abs(a), step) for step, (a, b) in enumerate(zip(cpu, cuda), 1))
+    worst, step = max((difference(a, b), step) for step, (a, b) in enumerate(zip(cpu, cuda), 1))
     print(f"{len(cpu)} losses; the largest relative difference is {worst:.2e}, at step {step}")
-    if not worst <= TOLERANCE:  # NaN too
+    if worst > TOLERANCE:
         sys.exit(f"error: that is more than {TOLERANCE}: {cpu[step - 1]} on the CPU, {cuda[step - 1]} on the GPU")
 
 

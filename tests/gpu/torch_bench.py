@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """torch_bench.py [--device cuda|cpu] [--json=FILE] [--seconds N] [--small]
 
-gpu_step_bench's training steps (Linear, MSELoss, SGD, float32 without TF32) in PyTorch, as one writes them: plain, under
-DistributedDataParallel with one process, with torch.compile, and as one CUDA graph. Prints one JSON line a measurement.
+gpu_step_bench's training steps (Linear, MSELoss, SGD, float32 without TF32) in PyTorch, as one writes them: plain,
+under DistributedDataParallel with one process, with torch.compile, and as one CUDA graph. Prints one JSON line a
+measurement.
 """
 import argparse
 import json
