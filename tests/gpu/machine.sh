@@ -66,7 +66,8 @@ find_cuda() {
     done
   fi
   command -v nvcc >/dev/null || return 1
-  cuda=$(dirname "$(dirname "$(realpath "$(command -v nvcc)")")")
+  # nvcc may be a script or a link elsewhere, so it is asked.
+  cuda=$(realpath -m "$(nvcc --dryrun none.cu 2>&1 | sed -n 's/^#\$ TOP=//p')")
 }
 
 # The first file of this name in python's nvidia packages.
