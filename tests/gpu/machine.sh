@@ -47,7 +47,7 @@ cmake_options=()
 use_bundle() {
   local folder=$1 lib=$1/usr/lib/x86_64-linux-gnu
   [[ -e $folder/is-bundle ]] || return 0
-  export PATH=$folder/usr/bin:$PATH OPAL_PREFIX=$folder/usr PMIX_INSTALL_PREFIX=$lib/pmix2
+  export PATH=$folder/usr/bin:$PATH OPAL_PREFIX=$folder/usr PMIX_MCA_mca_base_component_path=$lib/pmix2/lib/pmix
   export LD_LIBRARY_PATH=$lib:$lib/openmpi/lib:$lib/openblas-serial${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   PATH=$PATH:$folder/cmake/bin  # after the machine's own
   cmake_options+=("-DCMAKE_PREFIX_PATH=$folder/usr" "-DMPI_CXX_COMPILER=$folder/usr/bin/mpicxx"
