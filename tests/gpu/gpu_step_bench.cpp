@@ -216,10 +216,8 @@ void run(const ddp::World& world, const std::string& json, bool small) {
     fmt::print("    rows x   in ->  out |        step |  unrecorded |       limit {:26} | ratio\n", "");
   }
   std::ofstream file;
-  if (speaks && !json.empty()) {
-    file.open(json);
-    if (!file) ddp::fail("write " + json, "it cannot be opened");
-  }
+  if (speaks && !json.empty()) file.open(json);
+  if (!file) ddp::fail("write " + json, "it cannot be opened");
   for (const Shape& shape : small ? small_shapes : full_shapes) {
     const auto row = measure({world, *device, *group, small ? 3 : 21}, shape);
     if (!speaks) continue;
