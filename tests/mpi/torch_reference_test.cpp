@@ -68,10 +68,10 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   if (run.world_size != world().size()) GTEST_SKIP() << "needs " << run.world_size << " ranks";
   if (const std::string feature = missing_feature(run); !feature.empty()) GTEST_SKIP() << "not there yet: " << feature;
 
-  if (const std::string why = backend == Backend::gpu ? why_no_gpus() : ""; !why.empty()) GTEST_SKIP() << why;
+  const auto [device, reason] = device_for(backend);
+  if (!device) GTEST_SKIP() << reason;
 
   Watchdog watchdog;
-  const auto device = backend == Backend::cpu ? make_cpu_device() : make_cuda_device(world().local_rank());
   const auto group = backend == Backend::cpu ? make_mpi_group(world(), watchdog)
                                              : make_nccl_group(world(), *device, watchdog, std::chrono::seconds(60));
   Model model(*device, {run.layers.front(), run.layers.back(), run.bias});

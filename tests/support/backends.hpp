@@ -4,10 +4,10 @@
 
 #include <memory>
 #include <ostream>
-#include <string>
 #include <utility>
 
-#include <linear_ddp/device/device.hpp>
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/device/select.hpp>
 #include "support/mpi_test_world.hpp"
 
 namespace ddp::test {
@@ -17,27 +17,23 @@ inline void PrintTo(Backend backend, std::ostream* out) {
   *out << (backend == Backend::cpu ? "cpu" : "gpu");
 }
 
-/// Why the ranks of this host cannot have a GPU each; empty when they can.
-inline std::string why_no_gpus() {
-  const CudaVisibility visible = visible_cuda_devices();
-  const int needed = world().local_size();
-  if (visible.gpus.empty()) return "needs a GPU: " + visible.why_none;
-  if (std::cmp_less(visible.gpus.size(), needed)) {
-    return "needs " + std::to_string(needed) + " GPUs, one a rank; sees " + std::to_string(visible.gpus.size());
+/// Collective. This rank's device as the program would choose it; none, and why, when the ranks cannot have a GPU each.
+inline SelectedDevice device_for(Backend backend) {
+  try {
+    return select_device(world(), backend == Backend::cpu ? DeviceRequest::cpu : DeviceRequest::cuda);
+  } catch (const AgreedError& refusal) {
+    if (refusal.status() != Status::wrong_use) throw;
+    return {nullptr, refusal.what()};
   }
-  return {};
 }
 
 /// A fixture for suites that hold for every device. On a machine without (enough) GPUs the GPU's instances are skipped.
 class DeviceSuite : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
-    if (GetParam() == Backend::cpu) {
-      device_ = make_cpu_device();
-      return;
-    }
-    if (const std::string why = why_no_gpus(); !why.empty()) GTEST_SKIP() << why;
-    device_ = make_cuda_device(world().local_rank());
+    auto [device, reason] = device_for(GetParam());
+    if (!device) GTEST_SKIP() << reason;
+    device_ = std::move(device);
   }
 
   Device& device() { return *device_; }

@@ -102,6 +102,22 @@ TEST(ChooseDevices, RanksThatWouldShareAGpuTakeTheCpuWhenLeftToChoose) {
   EXPECT_EQ(choice.reason, "CPU: ranks 0 and 1 would share GPU GPU-aaaa on n; use -np 1 or more GPUs");
 }
 
+TEST_P(EitherRequest, RanksShareAGpuWhenThatIsAllowed) {
+  const auto one = choose_devices({sees("n", 0, {a}), sees("n", 1, {a})}, GetParam(), Sharing::allowed);
+  EXPECT_THAT(one.ordinals, ElementsAre(0, 0));
+  EXPECT_EQ(one.reason, "1 × NVIDIA H200, shared, for tests");
+  const auto two =
+      choose_devices({sees("n", 0, {a, c}), sees("n", 1, {a, c}), sees("n", 2, {a, c})}, GetParam(), Sharing::allowed);
+  EXPECT_THAT(two.ordinals, ElementsAre(0, 1, 0));
+  EXPECT_EQ(two.reason, "1 × NVIDIA A100 + 1 × NVIDIA H200, shared, for tests");
+}
+
+TEST_P(EitherRequest, AllowanceToShareChangesNothingForRanksThatNeedNot) {
+  const auto choice = choose_devices({sees("n", 0, {a, b}), sees("n", 1, {a, b})}, GetParam(), Sharing::allowed);
+  EXPECT_THAT(choice.ordinals, ElementsAre(0, 1));
+  EXPECT_EQ(choice.reason, "2 × NVIDIA H200, one a rank");
+}
+
 TEST(ChooseDevices, WithNoGpuAnywhereTheReasonIsTold) {
   const std::vector<RankGpus> ranks{blind("n", 0, "CUDA_VISIBLE_DEVICES is empty"), blind("n", 1, "something else")};
   const auto choice = choose_devices(ranks, DeviceRequest::automatic);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <linear_ddp/base/error.hpp>
@@ -37,7 +39,7 @@ std::size_t ordinal_of(const RankGpus& rank) {
 }
 
 /// "ranks 0 and 1 share GPU … on node7"; empty when each rank has one of its own. Verb: "share".
-std::string sharing(const std::vector<RankGpus>& ranks, const char* verb) {
+std::string shared_gpu(const std::vector<RankGpus>& ranks, const char* verb) {
   std::map<GpuOnHost, std::vector<std::size_t>> users;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     users[{ranks[rank].host, ranks[rank].gpus[ordinal_of(ranks[rank])].uuid}].push_back(rank);
@@ -69,19 +71,35 @@ std::size_t distinct_gpus(const std::vector<RankGpus>& ranks) {
                   ranks.size() - blind.size(), ranks.size()));
 }
 
-/// "4 × NVIDIA H200, one a rank".
+/// "4 × NVIDIA H200".
 std::string gpus_text(const std::vector<RankGpus>& ranks) {
-  std::map<std::string, int> numbers;
-  for (const RankGpus& rank : ranks) ++numbers[rank.gpus[ordinal_of(rank)].name];
+  std::map<std::string, std::set<GpuOnHost>> gpus;
+  for (const RankGpus& rank : ranks) {
+    const auto& gpu = rank.gpus[ordinal_of(rank)];
+    gpus[gpu.name].emplace(rank.host, gpu.uuid);
+  }
   std::string text;
-  for (const auto& [name, number] : numbers) text += fmt::format("{}{} × {}", text.empty() ? "" : " + ", number, name);
-  return text + ", one a rank";
+  for (const auto& [name, ones] : gpus) text += fmt::format("{}{} × {}", text.empty() ? "" : " + ", ones.size(), name);
+  return text;
 }
 
-std::string to_text(const RankGpus& rank, DeviceRequest request) {
+/// Changes a rule, so only one spelling does.
+Sharing sharing_in_environment() {
+  const char* share = std::getenv("LINEAR_DDP_SHARE_GPUS");
+  return share != nullptr && std::string_view(share) == "1" ? Sharing::allowed : Sharing::refused;
+}
+
+/// What all ranks were asked for, alike.
+struct Asked {
+  DeviceRequest request;
+  Sharing sharing;
+};
+
+std::string to_text(const RankGpus& rank, const Asked& asked) {
   auto gpus = nlohmann::json::array();
   for (const auto& gpu : rank.gpus) gpus.push_back({gpu.uuid, gpu.name});
-  return nlohmann::json{{"request", static_cast<int>(request)},
+  return nlohmann::json{{"request", static_cast<int>(asked.request)},
+                        {"sharing", static_cast<int>(asked.sharing)},
                         {"host", rank.host},
                         {"local_rank", rank.local_rank},
                         {"gpus", gpus},
@@ -89,10 +107,14 @@ std::string to_text(const RankGpus& rank, DeviceRequest request) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-RankGpus from_text(const std::string& text, DeviceRequest request) {
+RankGpus from_text(const std::string& text, const Asked& asked) {
   const auto json = nlohmann::json::parse(text);
-  if (json.at("request") != static_cast<int>(request)) {
+  if (json.at("request") != static_cast<int>(asked.request)) {
     throw AgreedError(Status::failed, "the ranks do not agree on --device; start all with the same options");
+  }
+  if (json.at("sharing") != static_cast<int>(asked.sharing)) {
+    throw AgreedError(Status::failed,
+                      "the ranks do not agree on LINEAR_DDP_SHARE_GPUS; set it for all of them or none");
   }
   RankGpus rank{json.at("host"), json.at("local_rank"), {}, json.at("why_none")};
   for (const auto& gpu : json.at("gpus"))
@@ -102,7 +124,7 @@ RankGpus from_text(const std::string& text, DeviceRequest request) {
 
 }  // namespace
 
-DeviceChoice choose_devices(const std::vector<RankGpus>& ranks, DeviceRequest request) {
+DeviceChoice choose_devices(const std::vector<RankGpus>& ranks, DeviceRequest request, Sharing sharing) {
   if (request == DeviceRequest::cpu) return {{}, "CPU, as asked for"};
 
   std::vector<std::size_t> blind;
@@ -117,17 +139,19 @@ DeviceChoice choose_devices(const std::vector<RankGpus>& ranks, DeviceRequest re
   }
   if (!blind.empty()) refuse_mixture(ranks, blind);
 
-  if (const std::string shared = sharing(ranks, must ? "share" : "would share"); !shared.empty()) {
+  const std::string shared = shared_gpu(ranks, must ? "share" : "would share");
+  if (!shared.empty() && sharing == Sharing::refused) {
     const std::string advice = fmt::format("use -np {} or more GPUs", distinct_gpus(ranks));
     if (must) refuse(fmt::format("{}; {}, or --device cpu", shared, advice));
     return {{}, fmt::format("CPU: {}; {}", shared, advice)};
   }
-  DeviceChoice choice{{}, gpus_text(ranks)};
+  DeviceChoice choice{{}, gpus_text(ranks) + (shared.empty() ? ", one a rank" : ", shared, for tests")};
   for (const RankGpus& rank : ranks) choice.ordinals.push_back(static_cast<int>(ordinal_of(rank)));
   return choice;
 }
 
 SelectedDevice select_device(const World& world, DeviceRequest request) {
+  const Asked asked{request, sharing_in_environment()};
   RankGpus own{world.host(), world.local_rank(), {}, {}};
   if (request != DeviceRequest::cpu) {  // which does without the time that asking the driver takes
     CudaVisibility visible = visible_cuda_devices();
@@ -135,8 +159,8 @@ SelectedDevice select_device(const World& world, DeviceRequest request) {
     own.why_none = std::move(visible.why_none);
   }
   std::vector<RankGpus> ranks;
-  for (const std::string& text : all_gather(world, to_text(own, request))) ranks.push_back(from_text(text, request));
-  const DeviceChoice choice = choose_devices(ranks, request);
+  for (const std::string& text : all_gather(world, to_text(own, asked))) ranks.push_back(from_text(text, asked));
+  const DeviceChoice choice = choose_devices(ranks, request, asked.sharing);
   if (choice.ordinals.empty()) return {make_cpu_device(), choice.reason};
   const int ordinal = choice.ordinals[static_cast<std::size_t>(world.rank())];
   return {agree(world, [&] { return make_cuda_device(ordinal); }), choice.reason};

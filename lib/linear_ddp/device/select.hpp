@@ -18,11 +18,11 @@ struct SelectedDevice {
 
 /// Collective. Binds each rank to its device: the GPU at (local rank mod visible GPUs), or the CPU.
 ///   cuda       every rank must see a GPU of its own; two ranks on one GPU (same host and UUID) are refused by name, as
-///   are
-///              ranks that see none. Throws AgreedError.
+///              are ranks that see none. Throws AgreedError.
 ///   automatic  CUDA when every rank has a usable GPU of its own, the CPU when no rank sees one or ranks would share
-///   one.
-///              When some ranks see GPUs and others don't, AgreedError: ask for --device cpu, or mend the nodes.
+///              one. When some ranks see GPUs and others don't, AgreedError: ask for --device cpu, or mend the nodes.
+/// LINEAR_DDP_SHARE_GPUS=1 in the environment of all ranks lets ranks share a GPU, for tests on a machine with one:
+/// NCCL itself refuses that unless told to look away (tests/gpu/share-gpus), and it is slow.
 [[nodiscard]] SelectedDevice select_device(const World& world, DeviceRequest request);
 
 /// What the choice depends on, of one rank.
@@ -38,7 +38,11 @@ struct DeviceChoice {
   std::string reason;
 };
 
+/// Whether ranks may have a GPU in common.
+enum class Sharing { refused, allowed };
+
 /// select_device's choice from what all the ranks see; no collective. Throws AgreedError.
-[[nodiscard]] DeviceChoice choose_devices(const std::vector<RankGpus>& ranks, DeviceRequest request);
+[[nodiscard]] DeviceChoice choose_devices(const std::vector<RankGpus>& ranks, DeviceRequest request,
+                                          Sharing sharing = Sharing::refused);
 
 }  // namespace ddp
