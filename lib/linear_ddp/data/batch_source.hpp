@@ -30,13 +30,14 @@ class BatchSource {
   [[nodiscard]] virtual bool one_step_over_all_rows() const = 0;
   /// Step 0 <= step < steps_per_epoch() of an epoch; asked for in order. The compute queue may use it at once.
   [[nodiscard]] virtual Step load(std::int64_t epoch, std::int64_t step) = 0;
-  /// A hint: the work on the step loaded last is queued, and this step will be asked for next. A device that works while
-  /// the host goes on gets it meanwhile.
+  /// A hint: the work on the step loaded last is queued, and this step will be asked for next. A device that works
+  /// while the host goes on gets it meanwhile.
   virtual void prepare(std::int64_t epoch, std::int64_t step) = 0;
 };
 
-/// The rows that a sampler deals out, gathered into memory that the device copies from. When all rows fit in one step they are
-/// gathered once and stay there. The device and the data outlive it.
+/// The rows that a sampler deals out, gathered into memory that the device copies from. When all rows fit in one step
+/// they are gathered once and stay there. sampler.rows is of no account: it is data.rows. Throws UseError when an epoch
+/// would have no step. The device and the data outlive it.
 [[nodiscard]] std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data,
                                                                 const SamplerOptions& sampler);
 
