@@ -19,18 +19,23 @@ enum class Reduction { sum, min, max };
 
 template <class T>
 [[nodiscard]] constexpr ElementType element_type_of() {
-  if constexpr (std::is_same_v<T, float>) return ElementType::f32;
-  else if constexpr (std::is_same_v<T, double>) return ElementType::f64;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return ElementType::i64;
+  if constexpr (std::is_same_v<T, float>)
+    return ElementType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return ElementType::f64;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return ElementType::i64;
   else {
     static_assert(std::is_same_v<T, std::uint8_t>, "a process group moves float, double, int64_t and uint8_t");
     return ElementType::u8;
   }
 }
 
-/// Collectives over all ranks on the device's memory, in the order of its communication queue: every rank calls the same
-/// ones in the same order with the same sizes. Make the queues wait for each other with Device::wait. Counts are
-/// elements. Throws Error when the library reports one.
+/// Collectives over all ranks on the device's memory, in the order of its communication queue: every rank calls the
+/// same ones in the same order with the same sizes. Make the queues wait for each other with Device::wait. Counts are
+/// elements; reduce_scatter and all_gather of an MPI group take at most 2^31 - 1 of them a rank. Throws Error when the
+/// library reports one; under NCCL also, with Status::timed_out, when a peer does not come in time (under MPI only the
+/// watchdog sees that).
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -61,7 +66,8 @@ class ProcessGroup {
     broadcast_bytes(values.data(), values.size(), element_type_of<T>(), root);
   }
   /// Tells the group of memory that collectives will use often, which it may then reach faster; results are the same.
-  /// The caller calls the other one before it releases the memory, be it after close(). Returns what names it there.
+  /// Returns a handle, null where there is nothing to gain, which the caller gives to deregister_memory before it
+  /// releases the memory, be it after close().
   [[nodiscard]] virtual void* register_memory(void* memory, std::size_t bytes) = 0;
   virtual void deregister_memory(void* registration) noexcept = 0;
   /// Waits until all ranks have come here and their earlier collectives are done.
@@ -81,9 +87,9 @@ class ProcessGroup {
 /// Collectives on host memory by MPI; the device is the CPU. The world and the watchdog outlive the group.
 [[nodiscard]] std::unique_ptr<ProcessGroup> make_mpi_group(const World& world, Watchdog& watchdog);
 
-/// Collectives on GPU memory by NCCL, on the device's communication queue. Collective: rank 0's ncclUniqueId goes round by
-/// MPI, every rank joins with a non-blocking communicator, polled until `timeout`. Throws Error with NCCL's own texts;
-/// UseError when this build has no NCCL.
+/// Collectives on GPU memory by NCCL, on the device's communication queue. Collective: rank 0's ncclUniqueId goes round
+/// by MPI, every rank joins with a non-blocking communicator, polled until `timeout`. Throws Error with NCCL's own
+/// texts; UseError when this build has no NCCL.
 [[nodiscard]] std::unique_ptr<ProcessGroup> make_nccl_group(const World& world, Device& device, Watchdog& watchdog,
                                                             std::chrono::seconds timeout);
 
