@@ -1,11 +1,16 @@
-// Standardisation over all ranks, and the table put together.
+// Standardisation over all ranks, the table put together, and the batches made of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/batch_source.hpp>
 #include <linear_ddp/data/dataset.hpp>
+#include "support/message_of.hpp"
 #include "support/mpi_test_world.hpp"
 
 namespace ddp {
@@ -85,6 +90,31 @@ TEST(Standardizer, NeedsABiasToFoldMeansInto) {
   EXPECT_THROW(standardizer.fold_into(weight, no_bias), UseError);
 }
 
+TEST(Standardizer, RefusesColumnsWhoseWeightsFloatCannotHold) {
+  const auto standardized = [](double factor, double offset) {
+    TableShare share = ramp();
+    share.path = "data.csv";
+    for (std::size_t i = 2; i < share.features.size(); i += 3) share.features[i] = share.features[i] * factor + offset;
+    return Standardizer(world(), share);
+  };
+  for (const double factor : {1e-28, 1e-10, 1e10, 1e28}) {
+    // Sums of at most 25 terms, each rounded to float64.
+    EXPECT_NEAR(standardized(factor, 0).scale()[2] / factor, 2 * deviation(), 1e-12);
+  }
+  // Sums, squares or weights overflow, or vanish: of the deviations, of the mean, of a constant.
+  const std::pair<double, double> wide[] = {{1e300, 0},  {1e200, 0},   {1e50, 0},  {1e-50, 0}, {1e-200, 0},
+                                            {1e-310, 0}, {1e20, 1e35}, {0, 1e200}, {0, 1e308}};
+  for (const auto& [factor, offset] : wide) {
+    try {
+      static_cast<void>(standardized(factor, offset));
+      ADD_FAILURE() << factor << ", " << offset << " not refused";
+    } catch (const AgreedError& error) {
+      EXPECT_EQ(error.status(), Status::wrong_use);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("data.csv: column 'slope'"));
+    }
+  }
+}
+
 TEST(GatherDataset, PutsTheSharesTogetherInOrder) {
   const Dataset data = gather_dataset(world(), ramp());
   ASSERT_EQ(data.rows, 6 * world().size() + 1);
@@ -98,14 +128,78 @@ TEST(GatherDataset, PutsTheSharesTogetherInOrder) {
 
 TEST(GatherDataset, RefusesWhatFloatCannotHold) {
   TableShare share = ramp();
+  share.path = "data.csv";
   if (world().rank() == world().size() - 1) share.targets.back() = 1e39;
   try {
     static_cast<void>(gather_dataset(world(), share));
     ADD_FAILURE() << "not refused";
   } catch (const AgreedError& error) {
     EXPECT_EQ(error.status(), Status::wrong_use);
-    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("column y"), ::testing::HasSubstr("1e+39")));
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("data.csv: column 'y', data row " + std::to_string(share.total_rows) + ": 1e+39"));
   }
+}
+
+/// Rows r = 0 … rows - 1 of x = (r, -r) and y = 2 r.
+Dataset numbered(std::int64_t rows) {
+  Dataset data{.rows = rows, .in = 2, .out = 1, .x = {}, .y = {}};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto r = static_cast<float>(row);
+    data.x.insert(data.x.end(), {r, -r});
+    data.y.push_back(2 * r);
+  }
+  return data;
+}
+
+TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {
+  const auto device = make_cpu_device();
+  const Dataset data = numbered(5);
+  SamplerOptions options{.rank = 0, .ranks = 1, .global_batch = 6, .drop_last = true};
+  const auto message = [&] {
+    return test::message_of<UseError>([&] { static_cast<void>(make_dataset_batches(*device, data, options)); });
+  };
+  EXPECT_THAT(message(), ::testing::AllOf(::testing::HasSubstr("no step"), ::testing::HasSubstr("5 rows"),
+                                          ::testing::HasSubstr("a step's 6"), ::testing::HasSubstr("--drop-last")));
+  options.ranks = 7;
+  options.repeat = true;
+  EXPECT_THAT(message(), ::testing::HasSubstr("the 7 ranks"));
+  options.drop_last = false;
+  EXPECT_EQ(make_dataset_batches(*device, data, options)->steps_per_epoch(), 2);
+}
+
+TEST(DatasetBatches, HoldTheDataSetsRowsWhateverTheOptionsSay) {
+  const auto device = make_cpu_device();
+  const Dataset data = numbered(9);
+  for (const std::int64_t global_batch : {2, 9}) {
+    const auto batches = make_dataset_batches(*device, data, {.rows = 1000, .global_batch = global_batch});
+    EXPECT_EQ(batches->rows_per_epoch(), 9);
+    std::vector<float> targets;
+    for (std::int64_t step = 0; step < batches->steps_per_epoch(); ++step) {
+      const Batch batch = batches->load(0, step).batch;
+      for (std::int64_t row = 0; row < batch.rows; ++row) {
+        EXPECT_EQ(batch.x[2 * row] * 2, batch.target[row]);
+        EXPECT_EQ(batch.x[2 * row + 1] * -2, batch.target[row]);
+      }
+      targets.insert(targets.end(), batch.target, batch.target + batch.rows);
+    }
+    EXPECT_THAT(targets, ::testing::UnorderedElementsAre(0, 2, 4, 6, 8, 10, 12, 14, 16));
+  }
+}
+
+TEST(SyntheticBatches, OfMoreThanAMachineCanCountAreRefused) {
+  const auto device = make_cpu_device();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  const auto make = [&](std::int64_t rows, std::int64_t in, std::int64_t out, std::int64_t steps, int ranks) {
+    static_cast<void>(make_synthetic_batches(*device, TorchGenerator(0), {.in = in, .out = out}, rows, steps, ranks));
+  };
+  EXPECT_NO_THROW(make(20, 10, 10, most / 40, 2));
+  // 10 times this is 2^64 + 4: x would have 4 values.
+  EXPECT_THROW(make(1844674407370955162, 10, 10, 1, 1), UseError);
+  EXPECT_THROW(make(1844674407370955162, 1, 10, 1, 1), UseError);
+  EXPECT_THROW(make(most - 1, 1, 1, 1, 1), UseError);             // rounded up
+  EXPECT_THROW(make(most / 2 + 1, 1, 1, 1, 1), UseError);         // 2^64 bytes
+  EXPECT_THROW(make(1, 1, 1, most / 2, 3), UseError);             // the rows of all steps
+  EXPECT_THROW(make(std::int64_t{1} << 50U, 1, 1, 1, 1), Error);  // no such memory
 }
 
 }  // namespace

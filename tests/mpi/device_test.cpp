@@ -1,14 +1,18 @@
 // Memory, queues and the element-wise operations of every device, against closed forms and formulas in float64.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/nn/model.hpp>
 #include "support/backends.hpp"
+#include "support/message_of.hpp"
 #include "support/on_device.hpp"
 
 namespace ddp {
@@ -43,6 +47,37 @@ TEST_P(Devices, MemoryThatCannotBeHadIsAnError) {
   for (const MemoryUse use : {MemoryUse::compute, MemoryUse::communication}) {
     EXPECT_THROW((void)device().allocate(std::size_t{1} << 50U, use), Error);
   }
+}
+
+TEST_P(Devices, ABufferIsNoLargerThanItCanBeAndHoldsNoMoreThanItHas) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THROW(Buffer<float>(device(), -1), Error);
+  EXPECT_THROW(Buffer<float>(device(), most), Error);                           // 2^65 - 4 bytes
+  EXPECT_THROW(Buffer<double>(device(), (std::int64_t{1} << 61U) + 1), Error);  // 2^64 + 8
+  EXPECT_THROW(Buffer<std::uint8_t>(device(), most), Error);
+
+  Buffer<float> buffer(device(), 3);
+  buffer.upload(Floats{1, 2, 3});
+  Floats four(4, 5);
+  EXPECT_THROW(buffer.upload(four), Error);
+  EXPECT_THROW(buffer.download(four), Error);
+  Floats two(2);
+  buffer.download(two);
+  EXPECT_EQ(two, (Floats{1, 2}));
+  EXPECT_THROW(Buffer<float>().upload(two), Error);
+}
+
+TEST_P(Devices, AModelsTensorIsSetAsAWholeOrNotAtAll) {
+  Model model(device(), {.in = 3, .out = 2});
+  model.upload(0, Floats{1, 2, 3, 4, 5, 6});
+  model.upload(1, Floats{7, 8});
+  for (const std::size_t numel : {0U, 5U, 7U, 8U, 9U}) {
+    EXPECT_THAT(test::message_of<Error>([&] { model.upload(0, Floats(numel, -1)); }),
+                ::testing::HasSubstr("weight: it has 6 values, not " + std::to_string(numel)));
+  }
+  EXPECT_THROW(model.upload(1, Floats(3, -1)), Error);
+  EXPECT_EQ(model.download(0), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(model.download(1), (Floats{7, 8}));
 }
 
 TEST_P(Devices, UploadsMayBeFollowedByAChangeOfTheirSource) {

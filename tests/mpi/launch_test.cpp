@@ -10,6 +10,26 @@
 #include <linear_ddp/launch/preflight.hpp>
 #include "support/mpi_test_world.hpp"
 
+namespace {
+
+bool split_fails = false;
+int duplicates = 0;  // made and not freed
+
+}  // namespace
+
+// MPI's profiling interface lets a program put itself before a call.
+extern "C" int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* result) {
+  return split_fails ? MPI_ERR_OTHER : PMPI_Comm_split_type(comm, type, key, info, result);
+}
+extern "C" int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* result) {
+  ++duplicates;
+  return PMPI_Comm_dup(comm, result);
+}
+extern "C" int MPI_Comm_free(MPI_Comm* comm) {
+  --duplicates;
+  return PMPI_Comm_free(comm);
+}
+
 namespace ddp {
 namespace {
 
@@ -46,6 +66,14 @@ TEST(World, WrapsACommunicatorTheCallerOwns) {
   MPI_Finalized(&finalized);
   EXPECT_FALSE(finalized);
   MPI_Comm_free(&odd_or_even);
+}
+
+TEST(World, LeavesNoCommunicatorBehindWhenItCannotJoin) {
+  const int before = duplicates;
+  split_fails = true;
+  EXPECT_THROW(const World world(MPI_COMM_WORLD), Error);
+  split_fails = false;
+  EXPECT_EQ(duplicates, before);
 }
 
 TEST(World, OnlyTheNearestLauncherTellsHowManyTasksItStarted) {
@@ -128,6 +156,12 @@ TEST(Agree, NamesTheFirstOfSeveralAndCountsTheRest) {
   });
   EXPECT_EQ(error.status(), Status::failed);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("broken on 1"), HasSubstr("more rank")));
+}
+
+TEST(Agree, MemoryThatIsMissingSaysSoAndWhatToDo) {
+  const auto error = agreed_error_of([&] { agree(world(), [] { throw std::bad_alloc(); }); });
+  EXPECT_EQ(error.status(), Status::failed);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("could not get the memory"), HasSubstr("use fewer ranks")));
 }
 
 TEST(Agree, WhatIsWrongEverywhereIsSaidOnceAndOfNoRank) {

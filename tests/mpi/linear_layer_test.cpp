@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/backends.hpp"
@@ -79,6 +80,27 @@ struct Layer {
   }
 };
 
+/// A layer's numbers on the device, and the operation on them that an evaluation asks for.
+struct PlacedLayer {
+  OnDevice x, weight, bias, target;
+  LinearLoss operation;
+
+  PlacedLayer(Device& device, const Layer& layer, std::int64_t offset = 0)
+      : x(device, layer.x, offset),
+        weight(device, layer.weight, offset),
+        bias(device, layer.bias, offset),
+        target(device, layer.target, offset) {
+    operation = {.rows = layer.rows,
+                 .in = layer.in,
+                 .out = layer.out,
+                 .x = x.data(),
+                 .weight = weight.data(),
+                 .bias = layer.with_bias ? bias.data() : nullptr,
+                 .target = target.data(),
+                 .loss_scale = layer.scale};
+  }
+};
+
 struct Shape {
   std::int64_t rows, in, out;
 };
@@ -103,24 +125,16 @@ TEST_P(LinearLayers, LinearLossAndItsGradients) {
       // Batches are parts of larger arrays, and begin anywhere in them.
       for (const std::int64_t offset : {0, 1, 2}) {
         const Layer layer(rows, in, out, with_bias);
-        OnDevice x(device(), layer.x, offset), weight(device(), layer.weight, offset);
-        OnDevice bias(device(), layer.bias, offset), target(device(), layer.target, offset);
+        PlacedLayer placed(device(), layer, offset);
         OnDevice dw(device(), Floats(layer.weight.size(), NAN), offset),
             db(device(), Floats(layer.bias.size(), NAN), offset);
         OnDevice loss(device(), {NAN}, offset);
         Buffer<double> loss_sum(device(), 1);
-        device().linear_loss({.rows = rows,
-                              .in = in,
-                              .out = out,
-                              .x = x.data(),
-                              .weight = weight.data(),
-                              .bias = with_bias ? bias.data() : nullptr,
-                              .target = target.data(),
-                              .loss_scale = layer.scale,
-                              .loss = loss.data(),
-                              .loss_sum = loss_sum.data(),
-                              .weight_gradient = dw.data(),
-                              .bias_gradient = with_bias ? db.data() : nullptr});
+        placed.operation.loss = loss.data();
+        placed.operation.loss_sum = loss_sum.data();
+        placed.operation.weight_gradient = dw.data();
+        placed.operation.bias_gradient = with_bias ? db.data() : nullptr;
+        device().linear_loss(placed.operation);
         const std::string name = layer.name() + ", offset " + std::to_string(offset);
         std::vector<double> sum(1);
         loss_sum.download(sum);
@@ -131,29 +145,36 @@ TEST_P(LinearLayers, LinearLossAndItsGradients) {
             << name;
         expect_within(dw.values(), layer.dw, layer.dw_bound, "weight gradient, " + name);
         if (with_bias) expect_within(db.values(), layer.db, layer.db_bound, "bias gradient, " + name);
-        EXPECT_EQ(x.values(), layer.x);
-        EXPECT_EQ(weight.values(), layer.weight);
-        EXPECT_EQ(target.values(), layer.target);
+        EXPECT_EQ(placed.x.values(), layer.x);
+        EXPECT_EQ(placed.weight.values(), layer.weight);
+        EXPECT_EQ(placed.target.values(), layer.target);
       }
+    }
+  }
+}
+
+TEST_P(LinearLayers, BatchesOfAnySizeFollowEachOther) {
+  for (const std::int64_t rows : {100, 3000, 100, 0, 70, 3000}) {
+    for (const std::int64_t out : {70, 3}) {
+      const Layer layer(rows, 20, out, true);
+      PlacedLayer placed(device(), layer);
+      OnDevice dw(device(), layer.weight), db(device(), layer.bias);
+      placed.operation.weight_gradient = dw.data();
+      placed.operation.bias_gradient = db.data();
+      device().linear_loss(placed.operation);
+      expect_within(dw.values(), layer.dw, layer.dw_bound, "weight gradient, " + layer.name());
+      expect_within(db.values(), layer.db, layer.db_bound, "bias gradient, " + layer.name());
     }
   }
 }
 
 TEST_P(LinearLayers, LinearLossOfAnEvaluationLeavesNoGradients) {
   const Layer layer(33, 7, 3, true);
-  OnDevice x(device(), layer.x), weight(device(), layer.weight), bias(device(), layer.bias);
-  OnDevice target(device(), layer.target);
+  PlacedLayer placed(device(), layer);
   Buffer<double> loss_sum(device(), 1);
-  const LinearLoss evaluation{.rows = layer.rows,
-                              .in = layer.in,
-                              .out = layer.out,
-                              .x = x.data(),
-                              .weight = weight.data(),
-                              .bias = bias.data(),
-                              .target = target.data(),
-                              .loss_sum = loss_sum.data()};
+  placed.operation.loss_sum = loss_sum.data();
   for (int repetition = 0; repetition < 2; ++repetition) {  // overwritten, not added to
-    device().linear_loss(evaluation);
+    device().linear_loss(placed.operation);
     std::vector<double> sum(1);
     loss_sum.download(sum);
     EXPECT_NEAR(sum[0], layer.loss_sum, layer.loss_sum_bound);
@@ -189,22 +210,16 @@ TEST_P(LinearLayers, LinearLossOfNoRowsIsZeroWithItsGradients) {
 }
 
 TEST_P(LinearLayers, ALossThatIsNotFiniteIsSeen) {
-  const Layer layer(3000, 4, 2, true);
-  OnDevice x(device(), layer.x), weight(device(), layer.weight), bias(device(), layer.bias), loss(device(), {0});
+  Layer layer(3000, 4, 2, true);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const std::size_t place : {std::size_t{0}, std::size_t{2741}, layer.target.size() - 1}) {
-      Floats targets = layer.target;
-      targets[place] = bad;
-      OnDevice target(device(), targets);
-      device().linear_loss({.rows = layer.rows,
-                            .in = layer.in,
-                            .out = layer.out,
-                            .x = x.data(),
-                            .weight = weight.data(),
-                            .bias = bias.data(),
-                            .target = target.data(),
-                            .loss = loss.data()});
+      const float good = std::exchange(layer.target[place], bad);
+      PlacedLayer placed(device(), layer);
+      OnDevice loss(device(), {0});
+      placed.operation.loss = loss.data();
+      device().linear_loss(placed.operation);
       EXPECT_FALSE(std::isfinite(loss.values()[0])) << bad << " at " << place;
+      layer.target[place] = good;
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,25 @@ std::string refusal(Read&& read) {
   for (const auto& other : all_gather(world(), message)) EXPECT_EQ(other, message);
   EXPECT_EQ(status, Status::wrong_use);
   return message;
+}
+
+/// Damages a file of the cases by `mutate(random, content)`, in many ways, and expects that what comes out is read, or
+/// refused as wrong use: by all ranks alike, and without a crash.
+template <class Mutate>
+void expect_read_or_refused(const std::string& name, const std::vector<std::string>& extensions, Mutate&& mutate) {
+  std::mt19937 random(7);  // the same on every rank
+  std::ifstream source(case_path(name), std::ios::binary);
+  const std::string original{std::istreambuf_iterator<char>(source), {}};
+  for (std::size_t round = 0; round < 40; ++round) {
+    std::string content = original;
+    mutate(random, content);
+    const SharedFile file("mutated" + extensions[round % extensions.size()], content);
+    try {
+      static_cast<void>(whole(read_table(world(), file.path(), {}, {})));
+    } catch (const AgreedError& error) {
+      EXPECT_EQ(error.status(), Status::wrong_use) << error.what();
+    }
+  }
 }
 
 /// y = 1 + 2a - 3b on the 8 rows of BASE.csv.

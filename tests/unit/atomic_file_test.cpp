@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include <linear_ddp/base/atomic_file.hpp>
 #include <linear_ddp/base/error.hpp>
@@ -101,6 +102,50 @@ TEST_F(AtomicFile, RefusesWhatIsNoRegularFile) {
   EXPECT_TRUE(fs::is_fifo(fifo));
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_EQ(files(), (std::set<std::string>{"fifo", "folder"}));
+}
+
+TEST_F(AtomicFile, LinksStayAndWhereTheyLeadIsWritten) {
+  fs::create_directory(path("store"));
+  fs::create_symlink("store/real", path("relative"));
+  fs::create_symlink(path("relative"), path("chain"));
+  for (const char* text : {"through a link that leads to nothing", "again"}) {
+    require_writable(path("chain"));
+    write_text(path("chain"), text);
+    EXPECT_EQ(content(path("store/real")), text);
+    EXPECT_TRUE(fs::is_symlink(path("chain")) && fs::is_symlink(path("relative")));
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path("store/real"))));
+  }
+  fs::create_symlink("circle", path("circle"));
+  EXPECT_THAT(message_of<Error>([&] { write_text(path("circle"), "x"); }), HasSubstr(std::strerror(ELOOP)));
+  EXPECT_EQ(files(), (std::set<std::string>{"chain", "circle", "relative", "store"}));
+}
+
+TEST_F(AtomicFile, AReplacedFileKeepsItsPermissionsAndANewOneHasTheUmasks) {
+  const auto permissions = [&] { return static_cast<unsigned>(fs::status(path("out")).permissions()); };
+  const mode_t before = ::umask(0027);
+  write_text(path("out"), "new");
+  EXPECT_EQ(permissions(), 0640U);
+  for (const unsigned mode : {0600U, 0644U, 0666U, 0755U}) {
+    fs::permissions(path("out"), static_cast<fs::perms>(mode));
+    write_text(path("out"), "replaced");
+    EXPECT_EQ(permissions(), mode);
+  }
+  ::umask(before);
+}
+
+// Ranks of two runs on two hosts may have the same process number; so have threads.
+TEST_F(AtomicFile, WritersAtTheSameTimeLeaveTheFileOfOneOfThem) {
+  const std::string name(255, 'n');  // the longest that there is
+  std::vector<std::thread> writers;
+  for (const char letter : {'a', 'b', 'c', 'd'}) {
+    writers.emplace_back([&, letter] {
+      for (int round = 0; round < 20; ++round) write_text(path(name), std::string(50'000, letter));
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  const std::string text = content(path(name));
+  EXPECT_EQ(text, std::string(50'000, text.at(0)));
+  EXPECT_EQ(files(), std::set<std::string>{name});
 }
 
 // Root may write anywhere, so a folder without permission would prove nothing here.

@@ -3,10 +3,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/hash.hpp>
 #include <linear_ddp/base/nearest.hpp>
+#include "support/message_of.hpp"
 
 namespace ddp {
 namespace {
@@ -29,6 +31,24 @@ TEST(Narrow, RefusesWhatDoesNotFit) {
   EXPECT_EQ(narrow<int>(std::int64_t{2147483647}, "count"), 2147483647);
   EXPECT_THROW(static_cast<void>(narrow<int>(std::int64_t{2147483648}, "count")), Error);
   EXPECT_THROW(static_cast<void>(narrow<unsigned>(-1, "count")), Error);
+}
+
+TEST(CheckedSizes, RefuseWhatDoesNotFit) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  constexpr auto most_bytes = std::numeric_limits<std::size_t>::max();
+  static_assert(checked_product<std::int64_t>(3'037'000'499, 3'037'000'499, "") == 9'223'372'030'926'249'001);
+  static_assert(checked_product<std::int64_t>(most, 0, "") == 0);
+  static_assert(round_up<std::int64_t>(0, 16) == 0 && round_up<std::int64_t>(1, 16) == 16);
+  static_assert(round_up<std::int64_t>(most - 15, 16) == most - 15 &&
+                round_up(most_bytes, std::size_t{5}) == most_bytes);
+
+  EXPECT_THROW((void)checked_product(std::int64_t{3'037'000'500}, std::int64_t{3'037'000'500}, ""), UseError);
+  EXPECT_THROW((void)checked_product(most_bytes, std::size_t{2}, ""), UseError);
+  EXPECT_THROW((void)round_up(most, std::int64_t{16}), UseError);
+  EXPECT_THROW((void)round_up(most_bytes, std::size_t{64}), UseError);
+  EXPECT_THAT(
+      test::message_of<UseError>([] { (void)checked_product(most, std::int64_t{10}, "the values of a batch"); }),
+      HasSubstr("the values of a batch: 9223372036854775807 times 10"));
 }
 
 TEST(Hash, IsFnv1a64) {

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 #include <linear_ddp/base/error.hpp>
@@ -15,6 +17,10 @@ namespace ddp {
 namespace {
 
 namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
 
 class FileDescriptor {
  public:
@@ -31,16 +37,29 @@ class FileDescriptor {
   int value_;
 };
 
+/// Beside the target, so that a rename suffices. Process numbers repeat on other hosts of a shared file system.
+fs::path temporary_name(const fs::path& target) {
+  constexpr std::size_t longest = 200;  // names end at 255 bytes
+  std::random_device random;
+  return folder_of(target) /
+         fmt::format(".{}.{:08x}{:08x}.tmp", target.filename().string().substr(0, longest), random(), random());
+}
+
 /// A file beside the target until it takes the target's name; without commit() nothing of it is left.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target)
       : target_(target),
-        // The process number keeps two runs apart; a leftover of a killed run with our number is overwritten.
-        path_(folder() / fmt::format(".{}.{}.tmp", target.filename().string(), ::getpid())),
+        path_(temporary_name(target)),
         attempt_("write " + target.string()),
-        file_(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW) {
+        file_(path_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW) {
     if (!file_.valid()) fail_errno(attempt_, "check that the folder may be written to");
+    try {
+      take_permissions();
+    } catch (...) {
+      ::unlink(path_.c_str());
+      throw;
+    }
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -60,7 +79,7 @@ class TemporaryFile {
   void commit() {
     flush(file_);
     // Opened before the rename, so that the little that can still fail after it is the flush itself.
-    const FileDescriptor folder_file(folder(), O_RDONLY | O_DIRECTORY);
+    const FileDescriptor folder_file(folder_of(target_), O_RDONLY | O_DIRECTORY);
     if (!folder_file.valid()) fail_errno(attempt_);
     if (std::rename(path_.c_str(), target_.c_str()) != 0) fail_errno(attempt_);
     committed_ = true;
@@ -68,7 +87,12 @@ class TemporaryFile {
   }
 
  private:
-  [[nodiscard]] fs::path folder() const { return target_.has_parent_path() ? target_.parent_path() : fs::path("."); }
+  /// Of the file that will be replaced; a new one has what the umask leaves.
+  void take_permissions() const {
+    struct stat there {};
+    if (::stat(target_.c_str(), &there) != 0) return;
+    if (::fchmod(file_.get(), there.st_mode & 07777U) != 0) fail_errno(attempt_);
+  }
 
   void flush(const FileDescriptor& file) const {
     int status = 0;
@@ -86,19 +110,25 @@ class TemporaryFile {
   bool committed_ = false;
 };
 
+/// Where a file of this name is, or would be: a rename would replace a link instead of what it leads to.
+fs::path behind_links(fs::path path) {
+  std::error_code error;
+  while (fs::is_symlink(fs::symlink_status(path, error))) path = path.parent_path() / fs::read_symlink(path, error);
+  return path;
+}
+
 /// Makes the folders above the target, and refuses what rename would destroy or choke on.
 fs::path prepared(const std::string& path) {
-  const fs::path target(path);
   std::error_code error;
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  if (error) fail("make the folder " + target.parent_path().string(), error.message(), "needed to write " + path);
-
-  const fs::file_status there = fs::status(target, error);
-  if (there.type() == fs::file_type::none) fail("write " + path, error.message());
+  const fs::file_status there = fs::status(path, error);
+  if (there.type() == fs::file_type::none) fail("write " + path, error.message());  // also links in a circle
+  const fs::path target = behind_links(path);
   if (!target.has_filename() || fs::is_directory(there)) fail("write " + path, "it is a folder", "name a file");
   if (fs::exists(there) && !fs::is_regular_file(there)) {
     fail("write " + path, "it is not a regular file and would be replaced", "name a file");
   }
+  fs::create_directories(folder_of(target), error);
+  if (error) fail("make the folder " + folder_of(target).string(), error.message(), "needed to write " + path);
   return target;
 }
 

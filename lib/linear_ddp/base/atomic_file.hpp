@@ -11,7 +11,7 @@ namespace ddp {
 /// disk (fsync), renamed over `path`, folder flushed. Missing folders are made. Throws Error with the system's words;
 /// the temporary file is gone then, and what was at `path` before is untouched (or, when only the folder could not be
 /// flushed, already replaced as a whole). A `path` that is there and is no regular file (a folder, /dev/null) is
-/// refused.
+/// refused. A symbolic link stays, and where it leads is written; a file that is replaced hands on its permissions.
 void write_file_atomically(const std::string& path, const std::vector<std::span<const std::byte>>& parts);
 
 /// Finds out, before hours of work, whether write_file_atomically(path, …) can: makes missing folders and a temporary

@@ -46,7 +46,9 @@ template <class T>
 
 /// Collectives over all ranks on the device's memory, in the order of its communication queue: every rank calls the
 /// same ones in the same order with the same sizes. Make the queues wait for each other with Device::wait. Counts are
-/// elements. Throws Error when the library reports one.
+/// elements; reduce_scatter and all_gather of an MPI group take at most 2^31 - 1 of them a rank. Throws Error when the
+/// library reports one; under NCCL also, with Status::timed_out, when a peer does not come in time (under MPI only the
+/// watchdog sees that).
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;

@@ -1,5 +1,7 @@
 #include <linear_ddp/data/batch_source.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -37,8 +39,10 @@ class StagedBatches : public BatchSource {
 
   /// For at most so many rows of this rank in a step.
   StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t out)
-      : device_(device), target_offset_(round_up(rows * in, std::int64_t{64 / sizeof(float)})) {
-    const auto bytes = static_cast<std::size_t>(target_offset_ + rows * out) * sizeof(float);
+      : device_(device), target_offset_(round_up(numel(rows, in), std::int64_t{64 / sizeof(float)})) {
+    // No sum of two int64_t is beyond size_t; its bytes may be.
+    const auto values = static_cast<std::size_t>(target_offset_) + static_cast<std::size_t>(numel(rows, out));
+    const std::size_t bytes = checked_product(values, sizeof(float), "the bytes of a batch");
     for (int i = 0; i < (device.memory_is_host() ? 1 : 2); ++i) buffers_.push_back(device.make_staging_buffer(bytes));
   }
 
@@ -46,6 +50,10 @@ class StagedBatches : public BatchSource {
   virtual Rows fill(std::int64_t epoch, std::int64_t step, float* x, float* target) = 0;
 
  private:
+  static std::int64_t numel(std::int64_t rows, std::int64_t columns) {
+    return checked_product(rows, columns, "the values of a batch, rows times columns");
+  }
+
   void make(std::int64_t epoch, std::int64_t step) {
     current_ = (current_ + 1) % buffers_.size();
     auto* x = static_cast<float*>(buffers_[current_]->host());
@@ -134,29 +142,40 @@ class SyntheticBatches final : public StagedBatches {
         shape_(shape),
         rows_(rows),
         steps_(steps),
-        ranks_(ranks) {}
+        global_rows_(checked_product(rows, std::int64_t{ranks}, "the rows of a step, of all ranks")),
+        epoch_rows_(checked_product(steps, global_rows_, "the rows of all steps")) {}
 
   std::int64_t steps_per_epoch() const override { return steps_; }
-  std::int64_t rows_per_epoch() const override { return steps_ * rows_ * ranks_; }
+  std::int64_t rows_per_epoch() const override { return epoch_rows_; }
   bool one_step_over_all_rows() const override { return false; }
 
  private:
   Rows fill(std::int64_t, std::int64_t, float* x, float* target) override {
     generator_.randn({x, static_cast<std::size_t>(rows_ * shape_.in)});
     generator_.randn({target, static_cast<std::size_t>(rows_ * shape_.out)});
-    return {rows_, rows_ * ranks_};
+    return {rows_, global_rows_};
   }
 
   TorchGenerator generator_;
   LinearShape shape_;
-  std::int64_t rows_, steps_, ranks_;
+  std::int64_t rows_, steps_, global_rows_, epoch_rows_;
 };
 
 }  // namespace
 
 std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data, const SamplerOptions& sampler) {
-  DistributedSampler first_epoch(sampler);
-  if (first_epoch.steps() == 1 && sampler.global_batch >= data.rows && !sampler.repeat) {
+  SamplerOptions options = sampler;
+  options.rows = data.rows;
+  DistributedSampler first_epoch(options);
+  if (first_epoch.steps() == 0) {
+    throw UseError(
+        fmt::format("an epoch has no step: {} rows are fewer than {}, and the rest is dropped; use a smaller "
+                    "batch, or leave out --drop-last",
+                    options.rows,
+                    options.repeat ? fmt::format("the {} ranks", options.ranks)
+                                   : fmt::format("a step's {}", options.global_batch)));
+  }
+  if (first_epoch.steps() == 1 && options.global_batch >= data.rows && !options.repeat) {
     return std::make_unique<AllRows>(device, data, first_epoch);
   }
   return std::make_unique<DatasetBatches>(device, data, std::move(first_epoch));

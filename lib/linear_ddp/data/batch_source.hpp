@@ -37,7 +37,8 @@ class BatchSource {
 };
 
 /// The rows that a sampler deals out, gathered into memory that the device copies from. When all rows fit in one step
-/// they are gathered once and stay there. The device and the data outlive it.
+/// they are gathered once and stay there. sampler.rows is of no account: it is data.rows. Throws UseError when an epoch
+/// would have no step. The device and the data outlive it.
 [[nodiscard]] std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data,
                                                                 const SamplerOptions& sampler);
 

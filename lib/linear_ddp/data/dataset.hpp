@@ -24,7 +24,9 @@ struct Dataset {
 /// ranks' rows, in float64.
 class Standardizer {
  public:
-  /// Collective. A constant column (its minimum is its maximum) gets scale 1, so that it becomes exactly 0.
+  /// Collective. A constant column (its minimum is its maximum) gets scale 1, so that it becomes exactly 0. Throws
+  /// AgreedError naming the column when its mean is beyond 1e30, or its scale not between 1e-30 and 1e30: float weights
+  /// for raw features would be lost.
   Standardizer(const World& world, const TableShare& share);
 
   /// x ← (x - mean) / scale, in place.
@@ -40,7 +42,7 @@ class Standardizer {
   [[nodiscard]] const std::vector<double>& scale() const noexcept { return scale_; }
 
  private:
-  void require_bias(const std::vector<float>& bias) const;
+  void transform(std::vector<float>& weight, std::vector<float>& bias, bool folds) const;
 
   std::vector<double> mean_, scale_;
 };

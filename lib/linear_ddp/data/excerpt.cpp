@@ -2,25 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include <linear_ddp/data/utf8.hpp>
+
 namespace ddp {
 
 std::string excerpt(std::string_view text) {
   constexpr std::size_t longest = 40;
-  std::size_t length = text.size();
-  if (length > longest) {
-    length = longest;
-    // Not in the middle of a UTF-8 character, which has at most three continuation bytes.
-    while (length > longest - 4 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
-  }
   std::string shown = "'";
-  for (const char character : text.substr(0, length)) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7F)
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t character = utf8_character_bytes(text.substr(at));
+    const std::size_t bytes = std::max<std::size_t>(1, character);
+    if (at + bytes > longest) break;
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (character == 0 || byte < 0x20 || byte == 0x7F)
       shown += fmt::format("\\x{:02x}", byte);
     else
-      shown += character;
+      shown += text.substr(at, bytes);
+    at += bytes;
   }
-  return shown + (length < text.size() ? "...'" : "'");
+  return shown + (at < text.size() ? "...'" : "'");
 }
 
 }  // namespace ddp

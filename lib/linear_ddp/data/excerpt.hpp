@@ -5,7 +5,8 @@
 
 namespace ddp {
 
-/// The text in quotes as a message shows it: at most 40 bytes, no control characters.
+/// The text in quotes as a message shows it: at most 40 bytes of it, and only UTF-8 that can be seen;
+/// other bytes as \x1b.
 [[nodiscard]] std::string excerpt(std::string_view text);
 
 }  // namespace ddp

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include <linear_ddp/base/ascii.hpp>
 #include <linear_ddp/base/error.hpp>
 
 namespace ddp {
@@ -57,9 +58,15 @@ std::size_t InputFile::read(std::int64_t offset, std::span<char> bytes) const {
   return done;
 }
 
+void InputFile::read_all(std::int64_t offset, std::span<char> bytes) const {
+  if (read(offset, bytes) == bytes.size()) return;
+  fail(fmt::format("read {} bytes of '{}' at byte {}", bytes.size(), path_, offset),
+       fmt::format("it ends at byte {}", size_));
+}
+
 std::string lower_case_extension(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
-  for (char& c : extension) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (char& c : extension) c = ascii_lower(c);
   return extension;
 }
 

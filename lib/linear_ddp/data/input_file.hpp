@@ -20,6 +20,8 @@ class InputFile {
 
   /// Fills `bytes` from `offset` on and returns how many were read: fewer than asked for only at the file's end.
   [[nodiscard]] std::size_t read(std::int64_t offset, std::span<char> bytes) const;
+  /// Fills all of `bytes`. Throws Error when the file ends before.
+  void read_all(std::int64_t offset, std::span<char> bytes) const;
 
  private:
   std::string path_;

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
-#include <string>
+#include <iterator>
 
-#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/base/half.hpp>
 
 namespace ddp {
 namespace {
@@ -19,16 +17,7 @@ struct Half {
 };
 
 double to_double(Half half) {
-  const int exponent = half.bits >> 10 & 0x1F;
-  const int fraction = half.bits & 0x3FF;
-  double magnitude = 0;
-  if (exponent == 0)
-    magnitude = std::ldexp(fraction, -24);
-  else if (exponent < 0x1F)
-    magnitude = std::ldexp(0x400 + fraction, exponent - 25);
-  else
-    magnitude = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  return half.bits >> 15 ? -magnitude : magnitude;
+  return static_cast<double>(from_half(half.bits));
 }
 
 struct Boolean {
@@ -54,28 +43,30 @@ void decode(const char* in, std::size_t in_stride, std::size_t count, double* ou
   }
 }
 
+struct Type {
+  std::string_view name;
+  std::size_t bytes;
+  decltype(NpyDecoder::decode) native, swapped;
+};
+
 template <class T>
-NpyDecoder decoder(bool swapped) {
-  return {sizeof(T), swapped ? decode<T, true> : decode<T, false>};
+constexpr Type type(std::string_view name) {
+  return {name, sizeof(T), decode<T, false>, decode<T, true>};
 }
+
+constexpr Type types[] = {type<Boolean>("b1"),       type<std::uint8_t>("u1"),  type<std::int8_t>("i1"),
+                          type<std::uint16_t>("u2"), type<std::int16_t>("i2"),  type<std::uint32_t>("u4"),
+                          type<std::int32_t>("i4"),  type<std::uint64_t>("u8"), type<std::int64_t>("i8"),
+                          type<Half>("f2"),          type<float>("f4"),         type<double>("f8")};
 
 }  // namespace
 
-NpyDecoder npy_decoder(std::string_view type, char byte_order) {
+std::optional<NpyDecoder> npy_decoder(std::string_view type, char byte_order) {
+  if (std::string_view("<>=|").find(byte_order) == std::string_view::npos) return std::nullopt;
+  const auto* known = std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.name == type; });
+  if (known == std::end(types)) return std::nullopt;
   const bool swapped = byte_order == (std::endian::native == std::endian::little ? '>' : '<');
-  if (type == "b1") return decoder<Boolean>(false);
-  if (type == "u1") return decoder<std::uint8_t>(false);
-  if (type == "i1") return decoder<std::int8_t>(false);
-  if (type == "u2") return decoder<std::uint16_t>(swapped);
-  if (type == "i2") return decoder<std::int16_t>(swapped);
-  if (type == "u4") return decoder<std::uint32_t>(swapped);
-  if (type == "i4") return decoder<std::int32_t>(swapped);
-  if (type == "u8") return decoder<std::uint64_t>(swapped);
-  if (type == "i8") return decoder<std::int64_t>(swapped);
-  if (type == "f2") return decoder<Half>(swapped);
-  if (type == "f4") return decoder<float>(swapped);
-  if (type == "f8") return decoder<double>(swapped);
-  throw UseError("there is no decoder for the dtype " + std::string(type));
+  return NpyDecoder{known->bytes, swapped ? known->swapped : known->native};
 }
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 namespace ddp {
@@ -13,7 +14,7 @@ struct NpyDecoder {
                  std::size_t out_stride) = nullptr;
 };
 
-/// type: "f8", "i2", … as in a header that was read; byte_order: one of < > = |.
-[[nodiscard]] NpyDecoder npy_decoder(std::string_view type, char byte_order);
+/// type: kind and size, "f8", "i2", "b1", …; byte_order: one of < > = |. Nothing for another one.
+[[nodiscard]] std::optional<NpyDecoder> npy_decoder(std::string_view type, char byte_order);
 
 }  // namespace ddp

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -110,18 +111,16 @@ class HeaderLiteral {
     blanks();
     if (text_.substr(at_).starts_with('[')) refuse_type(text_.substr(at_), "a structured dtype");
     const std::string_view name = string();
-    constexpr std::array<std::string_view, 12> known{"b1", "u1", "i1", "u2", "i2", "u4",
-                                                     "i4", "u8", "i8", "f2", "f4", "f8"};
     const std::string_view type = name.substr(std::min<std::size_t>(1, name.size()));
-    const bool ordered = !name.empty() && std::string_view("<>=|").find(name[0]) != std::string_view::npos;
-    if (!ordered || std::find(known.begin(), known.end(), type) == known.end()) {
+    const auto decoder = name.empty() ? std::nullopt : npy_decoder(type, name[0]);
+    if (!decoder) {
       refuse_type(name, type.starts_with('c')                            ? "complex numbers"
                         : type.starts_with('O')                          ? "Python objects"
                         : type.starts_with('U') || type.starts_with('S') ? "texts"
                                                                          : "not a known number");
     }
-    header.byte_order = name[0];
     header.type = std::string(type);
+    header.decoder = *decoder;
   }
 
   [[noreturn]] void refuse_type(std::string_view name, std::string_view meaning) const {
@@ -160,7 +159,7 @@ NpyHeader read_npy_header(const InputFile& file) {
                     file.path(), length, file.size(), longest_header_bytes));
   }
   std::string text(length, '\0');
-  text.resize(file.read(begin, text));
+  file.read_all(begin, text);
   NpyHeader header = HeaderLiteral(file.path(), text).parse();
   header.data_begin = begin + length;
   return header;

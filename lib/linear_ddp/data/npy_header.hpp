@@ -5,13 +5,14 @@
 #include <vector>
 
 #include <linear_ddp/data/input_file.hpp>
+#include <linear_ddp/data/npy_decode.hpp>
 
 namespace ddp {
 
 /// The header of a .npy file (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 struct NpyHeader {
-  char byte_order = '=';  ///< one of < > = |
-  std::string type;       ///< kind and size: "f8", "i2", "b1", …
+  std::string type;  ///< kind and size: "f8", "i2", "b1", …
+  NpyDecoder decoder;
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
   std::int64_t data_begin = 0;

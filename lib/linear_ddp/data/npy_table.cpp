@@ -7,7 +7,6 @@
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/data/npy_decode.hpp>
 #include <linear_ddp/data/npy_header.hpp>
 #include <linear_ddp/data/table.hpp>
 #include <linear_ddp/data/table_share.hpp>
@@ -24,7 +23,6 @@ std::vector<std::string> numbered_names(std::int64_t columns) {
 
 struct OpenTable {
   OpenTable(const std::string& path, const ColumnSelection& selection) : file(path), header(read_npy_header(file)) {
-    decoder = npy_decoder(header.type, header.byte_order);
     if (header.shape.size() != 2) {
       throw UseError(
           fmt::format("{}: the array's shape is {}; a table's is (rows, columns)", path, shape_text(header.shape)));
@@ -43,8 +41,9 @@ struct OpenTable {
 
   void require_size() const {
     std::int64_t expected = 0;
-    const bool overflow = __builtin_mul_overflow(rows(), columns(), &expected) ||
-                          __builtin_mul_overflow(expected, static_cast<std::int64_t>(decoder.element_bytes), &expected);
+    const bool overflow =
+        __builtin_mul_overflow(rows(), columns(), &expected) ||
+        __builtin_mul_overflow(expected, static_cast<std::int64_t>(header.decoder.element_bytes), &expected);
     const std::int64_t found = file.size() - header.data_begin;
     if (!overflow && expected == found) return;
     throw UseError(fmt::format("{}: expected {} data bytes for shape {} of {}, file has {}; is it complete?",
@@ -54,7 +53,6 @@ struct OpenTable {
 
   InputFile file;
   NpyHeader header;
-  NpyDecoder decoder;
   std::vector<std::string> names;
   SelectedColumns selected;
 };
@@ -86,12 +84,10 @@ void read_rows(const OpenTable& table, std::int64_t offset, std::size_t row_byte
   for (std::size_t done = 0; done < rows; done += block_rows) {
     const std::size_t now = std::min(block_rows, rows - done);
     const auto block = std::span(buffer).first(now * row_bytes);
-    if (table.file.read(offset + static_cast<std::int64_t>(done * row_bytes), block) < block.size()) {
-      fail(fmt::format("read '{}'", table.file.path()), "it ends too early");
-    }
+    table.file.read_all(offset + static_cast<std::int64_t>(done * row_bytes), block);
     for (Destination& to : columns) {
-      table.decoder.decode(block.data() + to.column * table.decoder.element_bytes, row_bytes, now, to.values,
-                           to.stride);
+      table.header.decoder.decode(block.data() + to.column * table.header.decoder.element_bytes, row_bytes, now,
+                                  to.values, to.stride);
       to.values += now * to.stride;
     }
   }
@@ -113,19 +109,19 @@ void require_finite(const OpenTable& table, const TableShare& share, std::int64_
 }
 
 TableShare read_share(const OpenTable& table, std::int64_t first_row, std::int64_t end_row) {
-  TableShare share = empty_share(table.names, table.selected);
+  TableShare share = empty_share(table.file, table.names, table.selected);
   share.rows = end_row - first_row;
   const auto rows = static_cast<std::size_t>(share.rows);
   share.features.resize(rows * share.feature_names.size());
   share.targets.resize(rows * share.target_names.size());
 
-  const auto element_bytes = static_cast<std::int64_t>(table.decoder.element_bytes);
+  const auto element_bytes = static_cast<std::int64_t>(table.header.decoder.element_bytes);
   if (table.header.fortran_order) {
     for (Destination to : destinations(table.selected, share)) {
       const std::int64_t first_element = static_cast<std::int64_t>(to.column) * table.rows() + first_row;
       to.column = 0;
-      read_rows(table, table.header.data_begin + first_element * element_bytes, table.decoder.element_bytes, rows,
-                {to});
+      read_rows(table, table.header.data_begin + first_element * element_bytes, table.header.decoder.element_bytes,
+                rows, {to});
     }
   } else {
     const std::int64_t row_bytes = table.columns() * element_bytes;

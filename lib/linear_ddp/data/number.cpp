@@ -6,15 +6,16 @@
 #include <array>
 #include <cmath>
 
+#include <linear_ddp/base/ascii.hpp>
+
 namespace ddp {
 namespace {
 
 bool is_missing(std::string_view text) noexcept {
   constexpr std::array<std::string_view, 7> spellings{"", "na", "n/a", "nan", "null", "none", "?"};
-  const auto lower = [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::any_of(spellings.begin(), spellings.end(), [&](std::string_view spelling) {
     return std::equal(text.begin(), text.end(), spelling.begin(), spelling.end(),
-                      [&](char ours, char theirs) { return lower(ours) == theirs; });
+                      [&](char ours, char theirs) { return ascii_lower(ours) == theirs; });
   });
 }
 

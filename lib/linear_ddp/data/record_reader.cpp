@@ -11,7 +11,7 @@
 namespace ddp {
 namespace {
 
-/// A quote that is never closed must not draw a whole file into memory.
+/// A quote that is never closed, or a file without lines, must not be drawn into memory as a whole.
 constexpr std::size_t longest_record_bytes = 256 << 20;
 
 [[noreturn]] void refuse_open_quote(const InputFile& file, std::int64_t line, std::string_view found) {
@@ -19,6 +19,12 @@ constexpr std::size_t longest_record_bytes = 256 << 20;
       fmt::format("{}, line {}: a quoted field that begins in this record is not closed {}; quotes inside a "
                   "field are doubled, and the field is quoted",
                   file.path(), line, found));
+}
+
+[[noreturn]] void refuse_long_record(const InputFile& file, std::int64_t line, bool inside_quotes) {
+  const std::string limit = fmt::format("within {} MiB", longest_record_bytes >> 20);
+  if (inside_quotes) refuse_open_quote(file, line, limit);
+  throw UseError(fmt::format("{}, line {}: the line does not end {}; is it a text table?", file.path(), line, limit));
 }
 
 }  // namespace
@@ -53,11 +59,9 @@ std::size_t RecordReader::find(Wanted wanted, std::size_t from) {
 }
 
 bool RecordReader::refill() {
-  if (end_ - begin_ > longest_record_bytes) {
-    refuse_open_quote(file_, line_, fmt::format("within {} MiB", longest_record_bytes >> 20));
-  }
+  if (end_ - begin_ > longest_record_bytes) refuse_long_record(file_, line_, inside_quotes_);
   const std::size_t kept = end_ - begin_;
-  if (kept > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, kept);
+  if (begin_ > 0 && kept > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, kept);
   base_ += static_cast<std::int64_t>(begin_);
   begin_ = 0;
   if (buffer_.size() < kept + read_block_bytes) buffer_.resize(kept + read_block_bytes);

@@ -35,7 +35,7 @@ class RecordReader {
   [[nodiscard]] char previous() const noexcept { return previous_; }
 
   /// False at the file's end. The record's text lives until the next call. Throws UseError for a quote that is not
-  /// closed.
+  /// closed, and for a record of more than 256 MiB.
   bool next(Record& record);
 
  private:

@@ -78,17 +78,18 @@ bool RowParser::parse_plain(std::string_view text) {
 void RowParser::parse_carefully(const Record& record) {
   FieldSplitter splitter(record, format_.delimiter);
   std::string_view field;
-  std::size_t column = 0, faulty_column = slots_.size();
+  std::size_t column = 0;
+  Faulty first;
   for (; splitter.next(field); ++column) {
     if (column >= slots_.size() || slots_[column] < 0) continue;
     const auto [value, fault] = parse_number(field, format_.decimal);
     row_[static_cast<std::size_t>(slots_[column])] = value;
-    if (fault != NumberFault::none && faulty_column == slots_.size()) faulty_column = column;
+    if (first.fault == NumberFault::none) first = {column, field, fault};
   }
   if (splitter.fault()) throw UseError(fmt::format("{}, line {}: there is {}", path_, record.line, splitter.fault()));
   const bool surplus = column == slots_.size() + 1 && field.empty();
   if (head_.trailing_delimiter ? !surplus : column != slots_.size()) refuse_count(record, column, field.empty());
-  if (faulty_column < slots_.size()) refuse_number(record, faulty_column);
+  if (first.fault != NumberFault::none) refuse_number(record, first);
 }
 
 void RowParser::refuse_count(const Record& record, std::size_t fields, bool last_is_empty) const {
@@ -99,13 +100,10 @@ void RowParser::refuse_count(const Record& record, std::size_t fields, bool last
       trailing ? fmt::format(" and a delimiter behind them, as in line {}", head_.first_row_line) : std::string{}));
 }
 
-void RowParser::refuse_number(const Record& record, std::size_t column) const {
-  FieldSplitter splitter(record, format_.delimiter);
-  std::string_view field;
-  for (std::size_t at = 0; at <= column; ++at) splitter.next(field);
-  throw UseError(fmt::format("{}, line {}, column {} ({}): {}", path_, record.line, column + 1,
-                             excerpt(head_.names[column]),
-                             complaint(field, parse_number(field, format_.decimal).fault, format_.decimal)));
+void RowParser::refuse_number(const Record& record, const Faulty& faulty) const {
+  throw UseError(fmt::format("{}, line {}, column {} ({}): {}", path_, record.line, faulty.column + 1,
+                             excerpt(head_.names[faulty.column]),
+                             complaint(faulty.field, faulty.fault, format_.decimal)));
 }
 
 }  // namespace ddp

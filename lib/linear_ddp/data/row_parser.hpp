@@ -22,10 +22,16 @@ class RowParser {
   void parse(const Record& record);
 
  private:
+  struct Faulty {
+    std::size_t column = 0;
+    std::string_view field;
+    NumberFault fault = NumberFault::none;
+  };
+
   bool parse_plain(std::string_view text);
   void parse_carefully(const Record& record);
   [[noreturn]] void refuse_count(const Record& record, std::size_t fields, bool last_is_empty) const;
-  [[noreturn]] void refuse_number(const Record& record, std::size_t column) const;
+  [[noreturn]] void refuse_number(const Record& record, const Faulty& faulty) const;
 
   const std::string& path_;
   const TextHead& head_;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <span>
 
 #include <linear_ddp/base/atomic_file.hpp>
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/base/half.hpp>
+#include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/input_file.hpp>
 #include <linear_ddp/data/safetensors_header.hpp>
 
@@ -21,10 +21,8 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr std::uint64_t length_bytes = sizeof(std::uint64_t);
 constexpr std::uint64_t header_limit = 100'000'000;  // the reference implementation's
 
-void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> bytes) {
-  const std::span chars(reinterpret_cast<char*>(bytes.data()), bytes.size());
-  if (file.read(static_cast<std::int64_t>(offset), chars) == bytes.size()) return;
-  fail("read " + file.path(), fmt::format("it ends before byte {}", offset + bytes.size()));
+std::span<char> chars(std::span<std::byte> bytes) {
+  return {reinterpret_cast<char*>(bytes.data()), bytes.size()};
 }
 
 void require_size(const std::string& path, std::uint64_t needed, std::uint64_t size) {
@@ -34,28 +32,15 @@ void require_size(const std::string& path, std::uint64_t needed, std::uint64_t s
 std::string read_header(const InputFile& file, std::uint64_t size, const std::string& path) {
   require_size(path, length_bytes, size);
   std::uint64_t length = 0;
-  read(file, 0, std::as_writable_bytes(std::span(&length, 1)));
+  file.read_all(0, chars(std::as_writable_bytes(std::span(&length, 1))));
   if (length > header_limit) {
     throw UseError(fmt::format("{}: header length {} is above the limit of {} bytes; is it a safetensors file?", path,
                                length, header_limit));
   }
   require_size(path, length_bytes + length, size);
   std::string header(static_cast<std::size_t>(length), '\0');
-  read(file, length_bytes, std::as_writable_bytes(std::span(header)));
+  file.read_all(length_bytes, header);
   return header;
-}
-
-/// Two powers of two apart from float's exponent; the product is exact, and makes subnormal halves normal floats.
-float from_f16(std::uint16_t bits) {
-  const std::uint32_t magnitude = (bits & 0x7FFFU) << 13U;
-  const bool finite = (bits & 0x7C00U) != 0x7C00U;
-  const float value =
-      finite ? std::bit_cast<float>(magnitude) * 0x1p112F : std::bit_cast<float>(magnitude | 0x7F800000U);
-  return std::copysign(value, (bits & 0x8000U) != 0 ? -1.0F : 1.0F);
-}
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16U);
 }
 
 template <class Stored, class Convert>
@@ -74,9 +59,10 @@ std::vector<float> convert(std::span<const std::byte> bytes, const Convert& to_f
 std::vector<float> StoredTensor::floats() const {
   if (dtype == "F32") return convert<float>(bytes, [](float value) { return value; });
   if (dtype == "F64") return convert<double>(bytes, [](double value) { return static_cast<float>(value); });
-  if (dtype == "F16") return convert<std::uint16_t>(bytes, from_f16);
-  if (dtype == "BF16") return convert<std::uint16_t>(bytes, from_bf16);
-  throw UseError(fmt::format("tensor {} has dtype {}, expected F32, F64, F16 or BF16", shortened(name), dtype));
+  if (dtype == "F16") return convert<std::uint16_t>(bytes, from_half);
+  if (dtype == "BF16") return convert<std::uint16_t>(bytes, from_bfloat16);
+  throw UseError(fmt::format("{}tensor {} has dtype {}, expected F32, F64, F16 or BF16; convert it",
+                             path.empty() ? "" : path + ": ", excerpt(name), excerpt(dtype)));
 }
 
 const StoredTensor& StoredFile::at(const std::string& name) const {
@@ -84,8 +70,8 @@ const StoredTensor& StoredFile::at(const std::string& name) const {
     if (tensor.name == name) return tensor;
   }
   std::string names;
-  for (const StoredTensor& tensor : tensors) names += (names.empty() ? "" : ", ") + shortened(tensor.name);
-  throw UseError(fmt::format("{}: no tensor {}; it has {}", path.empty() ? "safetensors file" : path, shortened(name),
+  for (const StoredTensor& tensor : tensors) names += (names.empty() ? "" : ", ") + excerpt(tensor.name);
+  throw UseError(fmt::format("{}: no tensor {}; it has {}", path.empty() ? "safetensors file" : path, excerpt(name),
                              names.empty() ? "none" : names));
 }
 
@@ -101,8 +87,9 @@ StoredFile read_safetensors(const std::string& path) {
   file.tensors.reserve(header.tensors.size());
   for (SafetensorsEntry& entry : header.tensors) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(entry.end - entry.begin));
-    read(input, data_start + entry.begin, bytes);
-    file.tensors.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), std::move(bytes)});
+    input.read_all(static_cast<std::int64_t>(data_start + entry.begin), chars(bytes));
+    file.tensors.push_back(
+        {std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), std::move(bytes), path});
   }
   return file;
 }
@@ -118,7 +105,8 @@ void write_safetensors(const std::string& path, const StoredFile& file) {
 StoredTensor make_f32(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   if (tensor_bytes("F32", shape) != bytes.size()) {
-    fail("make tensor " + name, fmt::format("{} values are not shape [{}]", values.size(), fmt::join(shape, ", ")));
+    fail("make tensor " + excerpt(name),
+         fmt::format("{} values are not shape [{}]", values.size(), fmt::join(shape, ", ")));
   }
   return {name, "F32", std::move(shape), {bytes.begin(), bytes.end()}};
 }

@@ -13,6 +13,7 @@ struct StoredTensor {
   std::string name, dtype;
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
+  std::string path = {};  ///< of the file it was read from, for messages
 
   /// The values as float, converted from F32, F64, F16 or BF16. Throws UseError for another dtype.
   [[nodiscard]] std::vector<float> floats() const;

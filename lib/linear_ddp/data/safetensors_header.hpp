@@ -25,9 +25,6 @@ struct SafetensorsHeader {
 /// Bytes of a tensor; nothing when the dtype is unknown or the product is beyond 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std::int64_t>& shape);
 
-/// Text for a message: control characters replaced, cut to 40 bytes.
-[[nodiscard]] std::string shortened(std::string_view text);
-
 /// The JSON between the length and the data. Throws UseError: no JSON, a key twice, unknown or missing, a wrong type.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path);
 

@@ -8,6 +8,7 @@
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/safetensors_header.hpp>
 
 namespace ddp {
@@ -26,20 +27,26 @@ std::string range(std::uint64_t begin, std::uint64_t end) {
   return fmt::format("[{}, {})", begin, end);
 }
 
+/// "[2, 3]"; no more of it than its first sizes.
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  constexpr std::size_t shown = 8;
+  const auto end = shape.begin() + static_cast<std::ptrdiff_t>(std::min(shown, shape.size()));
+  return fmt::format("[{}{}]", fmt::join(shape.begin(), end, ", "), shape.size() > shown ? ", ..." : "");
+}
+
 void check_size(const SafetensorsEntry& tensor, const std::string& path) {
   const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
   const auto refuse = [&](const std::string& reason) {
-    throw UseError(fmt::format("{}: tensor {}: {}", path, shortened(tensor.name), reason));
+    throw UseError(fmt::format("{}: tensor {}: {}", path, excerpt(tensor.name), reason));
   };
   if (!tensor_bytes(tensor.dtype, {})) {
     std::string known;
     for (const Dtype& dtype : dtypes) known += fmt::format("{}{}", known.empty() ? "" : ", ", dtype.name);
-    refuse(fmt::format("dtype {} is not one of {}", shortened(tensor.dtype), known));
+    refuse(fmt::format("dtype {} is not one of {}", excerpt(tensor.dtype), known));
   }
   if (tensor.begin > tensor.end) refuse("data_offsets " + range(tensor.begin, tensor.end) + " run backwards");
   if (bytes && *bytes == tensor.end - tensor.begin) return;
-  refuse(fmt::format("shape [{}] of {} {}, but its data_offsets {} hold {} bytes",
-                     shortened(fmt::format("{}", fmt::join(tensor.shape, ", "))), tensor.dtype,
+  refuse(fmt::format("shape {} of {} {}, but its data_offsets {} hold {} bytes", shape_text(tensor.shape), tensor.dtype,
                      bytes ? fmt::format("takes {} bytes", *bytes) : "is larger than any file",
                      range(tensor.begin, tensor.end), tensor.end - tensor.begin));
 }
@@ -72,18 +79,18 @@ void check_safetensors_layout(SafetensorsHeader& header, std::uint64_t data_star
   for (const auto& tensor : header.tensors) {
     if (tensor.begin > covered) {
       throw UseError(fmt::format("{}: tensor {}: its data_offsets begin at {}, but what is before ends at {}", path,
-                                 shortened(tensor.name), tensor.begin, covered));
+                                 excerpt(tensor.name), tensor.begin, covered));
     }
     if (tensor.begin < covered) {
       throw UseError(fmt::format("{}: tensors {} and {} overlap: data_offsets begin at {}, before {}", path,
-                                 shortened(*last), shortened(tensor.name), tensor.begin, covered));
+                                 excerpt(*last), excerpt(tensor.name), tensor.begin, covered));
     }
     covered = tensor.end;
     last = &tensor.name;
   }
   if (covered > data_bytes) {
     throw UseError(fmt::format("{}: truncated: need {} bytes, up to the end of tensor {}, have {}", path,
-                               data_start + covered, shortened(*last), data_start + data_bytes));
+                               data_start + covered, excerpt(*last), data_start + data_bytes));
   }
   if (covered < data_bytes) {
     throw UseError(fmt::format("{}: the last {} bytes belong to no tensor", path, data_bytes - covered));
@@ -98,11 +105,11 @@ std::string format_safetensors_header(const StoredFile& file) {
   for (const StoredTensor& tensor : file.tensors) {
     const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
     if (bytes != tensor.bytes.size()) {
-      fail(attempt, fmt::format("tensor {}: {} bytes are not shape [{}] of {}", shortened(tensor.name),
-                                tensor.bytes.size(), fmt::join(tensor.shape, ", "), shortened(tensor.dtype)));
+      fail(attempt, fmt::format("tensor {}: {} bytes are not shape {} of {}", excerpt(tensor.name), tensor.bytes.size(),
+                                shape_text(tensor.shape), excerpt(tensor.dtype)));
     }
     if (tensor.name == "__metadata__" || header.contains(tensor.name)) {
-      fail(attempt, "two entries have the name " + shortened(tensor.name));
+      fail(attempt, "two entries have the name " + excerpt(tensor.name));
     }
     header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, begin + *bytes}}};
     begin += *bytes;

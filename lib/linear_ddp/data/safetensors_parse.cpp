@@ -5,6 +5,7 @@
 #include <set>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/safetensors_header.hpp>
 
 namespace ddp {
@@ -22,10 +23,10 @@ class HeaderParser final : public nlohmann::json_sax<json> {
   bool key(std::string& name) override {
     key_ = name;
     if (inside_ == Inside::tensor && name != "dtype" && name != "shape" && name != "data_offsets") {
-      refuse("unknown key " + shortened(name) + ", expected dtype, shape and data_offsets");
+      refuse("unknown key " + excerpt(name) + ", expected dtype, shape and data_offsets");
     }
     auto& known = inside_ == Inside::root ? names_ : keys_;
-    if (!known.insert(name).second) refuse("duplicate key " + shortened(name));
+    if (!known.insert(name).second) refuse("duplicate key " + excerpt(name));
     return true;
   }
 
@@ -89,13 +90,13 @@ class HeaderParser final : public nlohmann::json_sax<json> {
   }
 
   bool number_integer(std::int64_t value) override { return unexpected(fmt::format("{}", value)); }
-  bool number_float(double, const std::string& text) override { return unexpected(shortened(text)); }
+  bool number_float(double, const std::string& text) override { return unexpected(text); }
   bool null() override { return unexpected("null"); }
   bool boolean(bool value) override { return unexpected(value ? "true" : "false"); }
   bool binary(json::binary_t&) override { return unexpected("binary data"); }
 
   bool parse_error(std::size_t byte, const std::string& last_token, const json::exception&) override {
-    refuse(fmt::format("no JSON at its byte {}, near '{}'", byte, shortened(last_token)));
+    refuse(fmt::format("no JSON at its byte {}, near {}", byte, excerpt(last_token)));
   }
 
  private:
@@ -104,7 +105,7 @@ class HeaderParser final : public nlohmann::json_sax<json> {
   [[noreturn]] void refuse(const std::string& reason) const {
     const bool in_tensor = inside_ == Inside::tensor || inside_ == Inside::shape || inside_ == Inside::offsets;
     throw UseError(fmt::format("{}: the header of the safetensors file is wrong: {}{}", path_,
-                               in_tensor ? "tensor " + shortened(header_.tensors.back().name) + ": " : "", reason));
+                               in_tensor ? "tensor " + excerpt(header_.tensors.back().name) + ": " : "", reason));
   }
 
   [[noreturn]] bool unexpected(const std::string& what) const {
@@ -112,7 +113,7 @@ class HeaderParser final : public nlohmann::json_sax<json> {
     if (inside_ == Inside::metadata) expected = "strings only";
     if (inside_ == Inside::shape || inside_ == Inside::offsets) expected = "whole numbers from 0";
     if (inside_ == Inside::tensor) expected = key_ == "dtype" ? "a string" : "an array of whole numbers";
-    refuse(fmt::format("{} at key {}, expected {}", what, shortened(key_), expected));
+    refuse(fmt::format("{} at key {}, expected {}", what, excerpt(key_), expected));
   }
 
   const std::string& path_;
@@ -124,15 +125,6 @@ class HeaderParser final : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
-
-std::string shortened(std::string_view text) {
-  constexpr std::size_t limit = 40;
-  std::string result(text.substr(0, limit));
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return text.size() > limit ? result + "..." : result;
-}
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path) {
   if (json.empty() || json.front() != '{') {

@@ -26,8 +26,10 @@ struct SelectedColumns {
 enum class Header { automatic, yes, no };
 
 struct TextFormat {
-  Header header = Header::automatic;  ///< automatic: the first record is a header when a field is no number (nor an NA)
-  char delimiter = 0;                 ///< 0: by extension, a comma but for .tsv
+  /// Automatic: the first record is a header when a field is neither a number nor a gap (nothing, NA, …). Refused: a
+  /// first record whose first field is empty and which has no such field.
+  Header header = Header::automatic;
+  char delimiter = 0;  ///< 0: by extension, a comma but for .tsv
   char decimal = '.';
 };
 
@@ -37,6 +39,7 @@ struct TableShare {
   std::int64_t total_rows = 0, first_row = 0, rows = 0;
   std::vector<double> features;  ///< [rows, feature_names.size()], row-major
   std::vector<double> targets;   ///< [rows, target_names.size()], row-major
+  std::string path;              ///< where it was read from, for messages; may be empty
 };
 
 /// Collective. Each rank reads and parses only its share of the file. Throws AgreedError: file, line (or byte), column

@@ -19,8 +19,9 @@ SelectedColumns select_columns_of(const InputFile& file, const std::vector<std::
   }
 }
 
-TableShare empty_share(const std::vector<std::string>& names, const SelectedColumns& columns) {
+TableShare empty_share(const InputFile& file, const std::vector<std::string>& names, const SelectedColumns& columns) {
   TableShare share;
+  share.path = file.path();
   for (const auto column : columns.features) share.feature_names.push_back(names[static_cast<std::size_t>(column)]);
   for (const auto column : columns.targets) share.target_names.push_back(names[static_cast<std::size_t>(column)]);
   return share;

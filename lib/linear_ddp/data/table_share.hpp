@@ -19,7 +19,8 @@ namespace ddp {
                                                 const ColumnSelection& selection);
 
 /// A share without rows.
-[[nodiscard]] TableShare empty_share(const std::vector<std::string>& names, const SelectedColumns& columns);
+[[nodiscard]] TableShare empty_share(const InputFile& file, const std::vector<std::string>& names,
+                                     const SelectedColumns& columns);
 
 /// Collective. Throws AgreedError when the ranks see files of different sizes, whose shares would not fit together.
 void require_same_size(const World& world, const InputFile& file);

@@ -12,6 +12,7 @@
 #include <linear_ddp/data/field_splitter.hpp>
 #include <linear_ddp/data/number.hpp>
 #include <linear_ddp/data/record_reader.hpp>
+#include <linear_ddp/data/utf8.hpp>
 
 namespace ddp {
 namespace {
@@ -52,13 +53,26 @@ bool ends_with_delimiter(const Fields& fields) {
   return fields.size() > 1 && fields.back().empty();
 }
 
-/// A field that is no number makes a header. NA is no proof, or a first row with a gap would silently be lost; nor is
-/// the empty field behind a trailing delimiter.
-bool is_header(const Fields& fields, char decimal) {
-  return std::any_of(fields.begin(), fields.end() - (ends_with_delimiter(fields) ? 1 : 0),
-                     [&](const std::string& field) {
-                       return field.empty() || parse_number(field, decimal).fault == NumberFault::not_a_number;
-                     });
+/// A field that is no number makes a header. A gap (nothing, or NA) is no proof, or a first row with one would silently
+/// be lost; but pandas writes an empty name over its index.
+bool is_header(const Fields& fields, char decimal, const std::string& place) {
+  const bool named = std::any_of(fields.begin(), fields.end(), [&](const std::string& field) {
+    return parse_number(field, decimal).fault == NumberFault::not_a_number;
+  });
+  if (!named && fields.size() > 1 && fields[0].empty()) {
+    throw UseError(place +
+                   ": the first field is empty and no other one is a name: a row with a gap, or a header over "
+                   "an index? say it with --header no or --header yes");
+  }
+  return named;
+}
+
+void require_utf8(const Fields& names, const std::string& place) {
+  const auto bad = std::find_if_not(names.begin(), names.end(), is_utf8);
+  if (bad == names.end()) return;
+  throw UseError(
+      fmt::format("{}, column {}: the name {} is not UTF-8; convert the file with iconv, from latin1 perhaps", place,
+                  bad - names.begin() + 1, excerpt(*bad)));
 }
 
 }  // namespace
@@ -68,10 +82,12 @@ TextHead read_text_head(const InputFile& file, const TextFormat& format) {
   head.data_begin = begin_of_text(file);
   RecordReader reader(file, head.data_begin, 1);
   auto first = next_fields(reader, format.delimiter, file.path(), head.first_row_line);
+  const std::string place = fmt::format("{}, line {}", file.path(), head.first_row_line);
   const bool header = first && (format.header == Header::yes ||
-                                (format.header == Header::automatic && is_header(*first, format.decimal)));
+                                (format.header == Header::automatic && is_header(*first, format.decimal, place)));
   auto row = first;
   if (header) {
+    require_utf8(*first, place);
     head.names = std::move(*first);
     head.data_begin = reader.offset();
     head.data_line = reader.line();

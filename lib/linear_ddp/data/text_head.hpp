@@ -18,7 +18,8 @@ struct TextHead {
   std::int64_t data_line = 1;   ///< … and its line
 };
 
-/// Reads the header and the first row. Throws UseError for an empty table and for a file that is not UTF-8 text.
+/// Reads the header and the first row. Throws UseError for an empty table, for UTF-16, for names that are not UTF-8,
+/// and for a first record that may be a header or a row.
 [[nodiscard]] TextHead read_text_head(const InputFile& file, const TextFormat& format);
 
 /// The format with its defaults filled in. Throws UseError for a delimiter or a decimal sign that cannot be one.

@@ -41,19 +41,19 @@ Counts count(const InputFile& file, const Range& range) {
   char previous = RecordReader(file, range.begin, 0).previous();
   std::vector<char> buffer(read_block_bytes);
   for (std::int64_t at = range.begin; at < range.end;) {
-    const auto wanted = std::min(static_cast<std::int64_t>(buffer.size()), range.end - at);
-    const std::size_t got = file.read(at, std::span(buffer).first(static_cast<std::size_t>(wanted)));
-    const std::string_view text(buffer.data(), got);
+    const auto block = std::min(static_cast<std::int64_t>(buffer.size()), range.end - at);
+    const std::string_view text(buffer.data(), static_cast<std::size_t>(block));
+    file.read_all(at, std::span(buffer).first(text.size()));
     counts.quotes += std::count(text.begin(), text.end(), '"');
     counts.line_ends += count_line_ends(text, previous);
     previous = text.back();
-    at += static_cast<std::int64_t>(got);
+    at += block;
   }
   return counts;
 }
 
 TableShare parse(const OpenTable& table, const Range& range, std::int64_t line_ends) {
-  TableShare share = empty_share(table.head.names, table.columns);
+  TableShare share = empty_share(table.file, table.head.names, table.columns);
   if (range.begin == range.end) return share;
   // No more rows than line ends, and no more than the fields' shortest texts leave room for.
   const auto columns = static_cast<std::int64_t>(table.head.names.size());

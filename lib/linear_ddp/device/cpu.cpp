@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <utility>
+#include <vector>
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/device/device.hpp>
@@ -35,7 +36,8 @@ class CpuRecording final : public Recording {
 
 class CpuStagingBuffer final : public StagingBuffer {
  public:
-  CpuStagingBuffer(Device& device, std::size_t bytes) : memory_(device, static_cast<std::int64_t>(bytes)) {}
+  CpuStagingBuffer(Device& device, std::size_t bytes)
+      : memory_(device, narrow<std::int64_t>(bytes, "the bytes of a staging buffer")) {}
   void* host() override { return memory_.data(); }
   void send() override {}
   const void* device() const noexcept override { return memory_.data(); }
@@ -121,29 +123,39 @@ class CpuDevice final : public Device {
   /// In tiles of rows, so that the outputs in memory are bounded, however many rows there are.
   double tiled_loss(const LinearLoss& op, bool gradients) {
     const std::int64_t tile = rows_of_a_tile(op.in, op.out);
-    outputs_.resize(static_cast<std::size_t>(std::min(tile, op.rows) * op.out));
-    bias_gradient_.assign(static_cast<std::size_t>(op.out), 0.0);
+    float* y = at_least(outputs_, std::min(tile, op.rows) * op.out);
+    double* bias_gradient = nullptr;
+    if (gradients && op.bias_gradient != nullptr) {
+      bias_gradient = at_least(bias_gradient_, op.out);
+      std::fill_n(bias_gradient, op.out, 0.0);
+    }
     if (gradients && op.rows == 0) std::fill_n(op.weight_gradient, op.out * op.in, 0.0F);
 
     double sum = 0;
-    float* y = outputs_.data();
     for (std::int64_t row = 0; row < op.rows; row += tile) {
       const std::int64_t rows = std::min(tile, op.rows - row);
       const float* x = op.x + row * op.in;
       forward(rows, op.in, op.out, x, op.weight, op.bias, y);
       sum += passes::mse(rows * op.out, op.target + row * op.out, op.loss_scale, y);
       if (!gradients) continue;
-      passes::add_columns(rows, op.out, y, bias_gradient_.data());
+      if (bias_gradient != nullptr) passes::add_columns(rows, op.out, y, bias_gradient);
       gemm::product_tn(op.out, op.in, rows, y, x, row == 0 ? 0.0F : 1.0F, op.weight_gradient);
     }
-    if (gradients && op.bias_gradient != nullptr) {
-      std::transform(bias_gradient_.begin(), bias_gradient_.end(), op.bias_gradient,
+    if (bias_gradient != nullptr) {
+      std::transform(bias_gradient, bias_gradient + op.out, op.bias_gradient,
                      [](double value) { return static_cast<float>(value); });
     }
     return sum;
   }
 
-  // Of one tile. They grow once, then never.
+  /// A vector only grows: to resize it for each batch would fill it with zeros again and again.
+  template <class T>
+  static T* at_least(std::vector<T>& values, std::int64_t numel) {
+    if (std::cmp_less(values.size(), numel)) values.resize(static_cast<std::size_t>(numel));
+    return values.data();
+  }
+
+  // Of one tile, at most.
   std::vector<float> outputs_;
   std::vector<double> bias_gradient_;
 };

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <linear_ddp/base/checked.hpp>
+
 namespace ddp {
 
 class Watchdog;
@@ -135,15 +137,13 @@ class Device {
   virtual void accumulate(const float* value, double factor, double* sum) = 0;
 };
 
-/// Owns zeroed memory of a device for `numel` values. The device outlives it.
+/// Owns zeroed memory of a device for `numel` values; Error when there can't be as many. The device outlives it.
 template <class T>
 class Buffer {
  public:
   Buffer() = default;
   Buffer(Device& device, std::int64_t numel, MemoryUse use = MemoryUse::compute)
-      : device_(&device),
-        data_(static_cast<T*>(device.allocate(static_cast<std::size_t>(numel) * sizeof(T), use))),
-        numel_(numel) {}
+      : device_(&device), data_(static_cast<T*>(device.allocate(bytes_of(numel), use))), numel_(numel) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     swap(other);
@@ -159,12 +159,26 @@ class Buffer {
   /// A range of the device's memory: the host may read it only on the CPU device.
   [[nodiscard]] std::span<T> span() noexcept { return {data_, static_cast<std::size_t>(numel_)}; }
 
-  /// Queued. Throws nothing about sizes: values.size() is numel() or less.
-  void upload(std::span<const T> values) { device_->upload(data_, values.data(), values.size_bytes()); }
-  /// Waits.
-  void download(std::span<T> values) const { device_->download(values.data(), data_, values.size_bytes()); }
+  /// The first of its values. Queued. Throws Error when there are more than numel().
+  void upload(std::span<const T> values) {
+    require_room("fill a buffer", values.size());
+    device_->upload(data_, values.data(), values.size_bytes());
+  }
+  /// The first of its values. Waits. Throws Error when there are more than numel().
+  void download(std::span<T> values) const {
+    require_room("read a buffer", values.size());
+    device_->download(values.data(), data_, values.size_bytes());
+  }
 
  private:
+  static std::size_t bytes_of(std::int64_t numel) {
+    return checked_product(narrow<std::size_t>(numel, "the number of a buffer's values"), sizeof(T),
+                           "a buffer's bytes");
+  }
+  void require_room(const char* attempt, std::size_t numel) const {
+    if (std::cmp_less_equal(numel, numel_)) return;
+    fail(attempt, std::to_string(numel) + " values do not fit into " + std::to_string(numel_));
+  }
   void swap(Buffer& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(data_, other.data_);
@@ -189,8 +203,8 @@ struct CudaVisibility {
     std::string uuid, name;
   };
   std::vector<Gpu> gpus;
-  std::string
-      why_none;  ///< when there are none: "no NVIDIA driver", "CUDA_VISIBLE_DEVICES is empty", "built without CUDA"
+  /// When there are none: "no NVIDIA driver", "CUDA_VISIBLE_DEVICES is empty", "built without CUDA".
+  std::string why_none;
   std::string runtime_version, driver_version;  ///< "13.0"; empty when unknown
 };
 [[nodiscard]] CudaVisibility visible_cuda_devices();

@@ -19,8 +19,8 @@ struct SelectedDevice {
 /// Collective. Binds each rank to its device: the GPU at (local rank mod visible GPUs), or the CPU.
 ///   cuda       every rank must see a GPU of its own; two ranks on one GPU (same host and UUID) are refused by name, as
 ///              are ranks that see none. Throws AgreedError.
-///   automatic  CUDA when every rank has a usable GPU of its own, the CPU when no rank sees one or ranks would share
-///              one. When some ranks see GPUs and others don't, AgreedError: ask for --device cpu, or mend the nodes.
+///   automatic  CUDA when every rank has a usable GPU of its own; the CPU when none sees one, or some would share one.
+///              When some ranks see GPUs and others don't, AgreedError: ask for --device cpu, or mend the nodes.
 /// LINEAR_DDP_SHARE_GPUS=1 in the environment of all ranks lets ranks share a GPU, for tests on a machine with one:
 /// NCCL itself refuses that unless told to look away (tests/gpu/share-gpus), and it is slow.
 [[nodiscard]] SelectedDevice select_device(const World& world, DeviceRequest request);

@@ -11,8 +11,8 @@
 
 namespace ddp {
 
-/// Collective. Throws the same AgreedError on all ranks when any rank brought a failure: the first failing rank's status,
-/// name and message, and how many others failed too; the message alone when it is the same on every rank.
+/// Collective. Throws the same AgreedError on all ranks when any rank brought a failure: the first failing rank's
+/// status, name and message, and how many others failed too; the message alone when it is the same on every rank.
 void agree_on(const World& world, const std::optional<Error>& failure);
 
 /// Collective. Runs work that may fail on this rank alone (parsing, opening, allocating; no collective inside, a peer
@@ -26,7 +26,9 @@ std::invoke_result_t<Work> agree(const World& world, Work&& work) {
     } catch (const Error& error) {
       failure = error;
     } catch (const std::bad_alloc&) {
-      failure = Error(Status::failed, "out of memory");
+      failure = Error(Status::failed,
+                      "could not get the memory for this rank's part of the work: out of memory; use "
+                      "fewer ranks a host, or more hosts, or less data");
     } catch (const std::exception& error) {
       failure = Error(Status::failed, error.what());
     }

@@ -11,15 +11,6 @@
 
 namespace ddp {
 
-void check_mpi(int status, const char* attempt, std::source_location where) {
-  if (status == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(status, text.data(), &length);
-  fail(attempt, std::string(text.data(), static_cast<std::size_t>(length)),
-       "MPI reports this when a peer died or the network failed; look for the first rank's own message", where);
-}
-
 std::string launcher_mismatch(int world_size) {
   if (world_size != 1) return {};
   // The launcher nearest to the process knows best: inside an srun step, mpirun sets its own variable too.
@@ -31,33 +22,29 @@ std::string launcher_mismatch(int world_size) {
   return {};
 }
 
-World::World() {
+World::World() : World(Nothing{}) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (initialised) fail("initialise MPI", "it is initialised already", "use World(MPI_Comm)");
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "initialise MPI");
   owns_mpi_ = true;
-  try {
-    if (provided < MPI_THREAD_FUNNELED) fail("initialise MPI", "it offers less than MPI_THREAD_FUNNELED");
-    join(MPI_COMM_WORLD);
-    if (const std::string announced = launcher_mismatch(size_); !announced.empty()) {
-      throw UseError(fmt::format("the launcher started several tasks ({}) but MPI sees 1: each would train alone and "
-                                 "write the same files; use `srun --mpi=pmix`, or the mpirun of the MPI library this "
-                                 "program was built with",
-                                 announced));
-    }
-  } catch (...) {
-    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
-    MPI_Finalize();
-    throw;
+  if (provided < MPI_THREAD_FUNNELED) fail("initialise MPI", "it offers less than MPI_THREAD_FUNNELED");
+  join(MPI_COMM_WORLD);
+  if (const std::string announced = launcher_mismatch(size_); !announced.empty()) {
+    throw UseError(fmt::format("the launcher started several tasks ({}) but MPI sees 1: each would train alone and "
+                               "write the same files; use `srun --mpi=pmix`, or the mpirun of the MPI library this "
+                               "program was built with",
+                               announced));
   }
 }
 
-World::World(MPI_Comm parent) { join(parent); }
+World::World(MPI_Comm parent) : World(Nothing{}) {
+  join(parent);
+}
 
 World::~World() {
-  MPI_Comm_free(&comm_);
+  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
   if (owns_mpi_) MPI_Finalize();
 }
 

@@ -7,12 +7,15 @@
 namespace ddp {
 
 /// The MPI job as this rank sees it. Movable and copyable by nobody: one World a rank, passed on by reference.
+///
+/// To destroy it is collective. An Error that is no AgreedError is this rank's alone, and its peers wait: let it end in
+/// MPI_Abort before the World is destroyed, or this rank waits too.
 class World {
  public:
   /// Initialises MPI and, when destroyed, finalises it.
   ///
-  /// The thread level is MPI_THREAD_FUNNELED: only the thread that made the World calls MPI. (MULTIPLE would cost 6 % of
-  /// a small all-reduce.) Throws UseError when this process is a world of one though its launcher announced more: N
+  /// The thread level is MPI_THREAD_FUNNELED: only the thread that made the World calls MPI. (MULTIPLE would cost 6 %
+  /// of a small all-reduce.) Throws UseError when this process is a world of one though its launcher announced more: N
   /// such processes would each believe to be rank 0 and write the same files.
   World();
 
@@ -36,6 +39,9 @@ class World {
   [[nodiscard]] std::string prefix() const;
 
  private:
+  /// An object that a delegating constructor has made is destroyed when the rest of the constructor throws.
+  struct Nothing {};
+  explicit World(Nothing) noexcept {}
   void join(MPI_Comm parent);
 
   bool owns_mpi_ = false;
@@ -45,7 +51,7 @@ class World {
 };
 
 /// The name and value of the environment variable by which a launcher announced more tasks than `world_size`, which is
-/// 1; empty when none did. Variables of the whole job (SLURM_NTASKS in an salloc shell) prove nothing and are not asked.
+/// 1; empty when none did. Variables of the whole job (SLURM_NTASKS in an salloc shell) prove nothing.
 [[nodiscard]] std::string launcher_mismatch(int world_size);
 
 }  // namespace ddp

@@ -1,5 +1,11 @@
 #include <linear_ddp/nn/model.hpp>
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include <linear_ddp/base/error.hpp>
+
 namespace ddp {
 namespace {
 
@@ -59,7 +65,11 @@ std::vector<float> Model::download(std::size_t slot) const {
 }
 
 void Model::upload(std::size_t slot, std::span<const float> values) {
-  device_.upload(parameters_.data() + layout_.slots().at(slot).offset, values.data(), values.size_bytes());
+  const TensorSlot& tensor = layout_.slots().at(slot);
+  if (std::cmp_not_equal(values.size(), tensor.numel)) {
+    fail("set " + tensor.name, fmt::format("it has {} values, not {}", tensor.numel, values.size()));
+  }
+  device_.upload(parameters_.data() + tensor.offset, values.data(), values.size_bytes());
 }
 
 }  // namespace ddp

@@ -41,7 +41,7 @@ class Model {
 
   /// A tensor's values on the host, by its number in layout().slots(). Waits.
   [[nodiscard]] std::vector<float> download(std::size_t slot) const;
-  /// Sets a tensor; values.size() is the slot's numel. Queued.
+  /// Sets a tensor. Queued. Throws Error unless values.size() is the slot's numel.
   void upload(std::size_t slot, std::span<const float> values);
 
  private:
