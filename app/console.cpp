@@ -4,7 +4,15 @@
 
 #include <cstdio>
 
+#include <linear_ddp/base/error.hpp>
+
 namespace ddp::app {
+
+void print_out(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    fail_errno("write to standard output");
+  }
+}
 
 void Console::expect(std::int64_t epochs, std::int64_t steps, double lr) {
   epochs_ = epochs;
@@ -13,15 +21,21 @@ void Console::expect(std::int64_t epochs, std::int64_t steps, double lr) {
 }
 
 void Console::line(const char* label, const std::string& text) {
-  if (quiet_) return;
-  fmt::print("{:<10} {}\n", label, text);
-  std::fflush(stdout);
+  if (!quiet_) print_out(fmt::format("{:<10} {}\n", label, text));
 }
 
-bool Console::shown(std::int64_t number, std::int64_t total) {
-  constexpr std::int64_t lines = 20;
-  const std::int64_t stride = (total + lines - 1) / lines;
-  return number == 1 || number == total || number % stride == 0;
+void Console::failed(const std::string& message) noexcept {
+  try {
+    metrics_.write_failure({{"event", "end"}, {"status", "error"}, {"message", message}});
+  } catch (const std::exception&) {
+    // The failure under way is the one to tell.
+  }
+}
+
+bool Console::is_due(std::int64_t number, std::int64_t total) {
+  if (number < next_shown_ && number != total) return false;
+  next_shown_ = number - number % stride(total) + stride(total);
+  return true;
 }
 
 void Console::on_step(const StepReport& report) {
@@ -31,13 +45,13 @@ void Console::on_step(const StepReport& report) {
                   {"loss", report.loss},
                   {"lr", lr_},
                   {"rows", report.rows}});
-  if (steps_ > 0 && shown(report.step, steps_)) line("step", fmt::format("{}  loss {:.7g}", report.step, report.loss));
+  if (steps_ > 0 && is_due(report.step, steps_)) line("step", fmt::format("{}  loss {:.7g}", report.step, report.loss));
 }
 
 void Console::on_epoch(const EpochReport& report) {
   metrics_.write(
       {{"event", "epoch"}, {"epoch", report.epoch}, {"step", report.step}, {"train_loss", report.train_loss}});
-  if (epochs_ > 0 && shown(report.epoch + 1, epochs_)) {
+  if (epochs_ > 0 && is_due(report.epoch + 1, epochs_)) {
     line("epoch", fmt::format("{}  train loss {:.7g}", report.epoch + 1, report.train_loss));
   }
 }

@@ -9,6 +9,9 @@
 
 namespace ddp::app {
 
+/// To stdout, flushed. Throws Error when it cannot be written (a full disk).
+void print_out(const std::string& text);
+
 /// What a person reads on stdout and a program in --metrics, from rank 0; other ranks' are made with quiet true and
 /// metrics that write nowhere. Whole lines without control characters, flushed.
 class Console final : public TrainingObserver {
@@ -20,17 +23,23 @@ class Console final : public TrainingObserver {
 
   /// "model      Linear(10 -> 10), 110 parameters"
   void line(const char* label, const std::string& text);
+  void start_event(const nlohmann::ordered_json& event) { metrics_.start(event); }
   void event(const nlohmann::ordered_json& event) { metrics_.write(event); }
+  /// The end event of a training that failed.
+  void failed(const std::string& message) noexcept;
+  /// A report each so many steps makes some 20.
+  [[nodiscard]] static std::int64_t stride(std::int64_t total) { return (total + 19) / 20; }
 
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
 
  private:
-  [[nodiscard]] static bool shown(std::int64_t number, std::int64_t total);
+  /// Whether report `number` of `total` is one of the some 20 that are shown; not all of them need to come here.
+  [[nodiscard]] bool is_due(std::int64_t number, std::int64_t total);
 
   bool quiet_;
   Metrics metrics_;
-  std::int64_t epochs_ = 1, steps_ = 1, rows_since_epoch_ = 0;
+  std::int64_t epochs_ = 1, steps_ = 1, next_shown_ = 1;
   double lr_ = 0;
 };
 

@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
+
+#include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/version.hpp>
 #include <linear_ddp/comm/process_group.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 #include "commands.hpp"
+#include "console.hpp"
 #include "runtime.hpp"
 
 namespace ddp::app {
@@ -31,16 +35,27 @@ void info(const World& world, Watchdog& watchdog) {
   const auto ranks = all_gather(
       world, fmt::format("{} of {} on {}, local {} of {}, GPUs: {}", world.rank(), world.size(), world.host(),
                          world.local_rank(), world.local_size(), gpus.empty() ? "none, " + cuda.why_none : gpus));
-  const SelectedDevice selected = select_device(world, DeviceRequest::automatic);
-  if (world.rank() != 0) return;
-  fmt::print("{:<10} {}\n", "linear_ddp", version());
-  fmt::print("{:<10} {}\n", "MPI", mpi_version());
-  fmt::print("{:<10} {}\n", "NCCL", or_none(nccl_version()));
-  fmt::print("{:<10} runtime {}, driver {}\n", "CUDA", or_none(cuda.runtime_version), or_none(cuda.driver_version));
-  for (const auto& rank : ranks) fmt::print("{:<10} {}\n", "rank", rank);
-  fmt::print("{:<10} {}\n", "device", selected.reason);
-  fmt::print("{:<10} {}, backend {}\n", "would use", selected.device->description(),
-             choose_backend("auto", *selected.device));
+  Console console(world.rank() != 0, {});
+  console.line("linear_ddp", std::string(version()));
+  console.line("MPI", mpi_version());
+  console.line("NCCL", or_none(nccl_version()));
+  console.line("CUDA",
+               fmt::format("runtime {}, driver {}", or_none(cuda.runtime_version), or_none(cuda.driver_version)));
+  if (const char* kernels = std::getenv("OPENBLAS_CORETYPE")) {
+    console.line("warning", fmt::format("OPENBLAS_CORETYPE={} is set: OpenBLAS computes with that CPU's kernels, "
+                                        "whichever this one is; unset it for the fastest",
+                                        kernels));
+  }
+  for (const auto& rank : ranks) console.line("rank", rank);
+  try {
+    const SelectedDevice selected = select_device(world, DeviceRequest::automatic);
+    console.line("device", selected.reason);
+    console.line("would use", fmt::format("{}, backend {}", selected.device->description(),
+                                          choose_backend("auto", *selected.device)));
+  } catch (const AgreedError& error) {  // which the lines above explain
+    console.line("would use", fmt::format("nothing: {}", error.what()));
+    throw;
+  }
 }
 
 }  // namespace ddp::app

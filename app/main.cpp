@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include "commands.hpp"
+#include "console.hpp"
 
 namespace {
 
@@ -27,7 +27,7 @@ void report(const std::string& message) {
 void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watchdog>& watchdog) {
   const auto line = ddp::agree(world, [&] { return ddp::app::parse_command_line(argc, argv); });
   if (line.text) {
-    if (world.rank() == 0) fmt::print("{}", line.text->text);
+    if (world.rank() == 0) ddp::app::print_out(*line.text);
     return;
   }
   // The watchdog's thread calls MPI_Abort while the main thread sits in MPI: not what FUNNELED promises to work, but

@@ -1,5 +1,9 @@
 #include "metrics.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include <linear_ddp/base/error.hpp>
@@ -11,8 +15,22 @@ Metrics::Metrics(const std::string& path) : path_(path) {
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, ignored);
   }
-  file_.reset(std::fopen(path.c_str(), "w"));
-  if (!file_) fail_errno("write --metrics " + path, "give a file in a folder you may write to");
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail_errno("write --metrics " + path, "give a file in a folder you may write to");
+  file_.reset(fdopen(descriptor, "w"));
+  if (!file_) fail_errno("write --metrics " + path);
+  struct stat status {};
+  is_own_ = fstat(descriptor, &status) == 0 && !(S_ISREG(status.st_mode) && status.st_size > 0);
+}
+
+void Metrics::start(const nlohmann::ordered_json& event) {
+  if (!is_own_ && ftruncate(fileno(file_.get()), 0) != 0) fail_errno("empty --metrics " + path_);
+  is_own_ = true;
+  write(event);
+}
+
+void Metrics::write_failure(const nlohmann::ordered_json& event) {
+  if (is_own_) write(event);
 }
 
 void Metrics::write(const nlohmann::ordered_json& event) {

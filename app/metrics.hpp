@@ -12,10 +12,14 @@ namespace ddp::app {
 class Metrics {
  public:
   Metrics() = default;
-  /// Makes missing folders and an empty file. Throws Error.
+  /// Opens the file, made with its folders when missing. What an earlier run wrote stays until `start`. Throws Error.
   explicit Metrics(const std::string& path);
+  /// The first event, of a file that is this run's from now on.
+  void start(const nlohmann::ordered_json& event);
   /// Throws Error when the line cannot be written (a full disk).
   void write(const nlohmann::ordered_json& event);
+  /// As write, unless the file still holds an earlier run's events.
+  void write_failure(const nlohmann::ordered_json& event);
 
  private:
   struct Close {
@@ -23,6 +27,7 @@ class Metrics {
   };
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
+  bool is_own_ = true;
 };
 
 }  // namespace ddp::app

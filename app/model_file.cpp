@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include <linear_ddp/base/error.hpp>
@@ -30,6 +31,12 @@ void save_model(const std::string& path, const Model& model, const Provenance& p
 void load_model(const std::string& path, Model& model, const Standardizer* standardizer) {
   const StoredFile file = read_safetensors(path);
   const auto& slots = model.layout().slots();
+  for (const auto& tensor : file.tensors) {
+    if (std::none_of(slots.begin(), slots.end(), [&](const auto& slot) { return slot.name == tensor.name; })) {
+      throw UseError(fmt::format("{}: holds a tensor '{:.40}', which this model{} does not have", path, tensor.name,
+                                 model.shape().bias ? "" : " (--no-bias)"));
+    }
+  }
   std::vector<std::vector<float>> values;
   for (const auto& slot : slots) {
     const StoredTensor& tensor = file.at(slot.name);

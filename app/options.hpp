@@ -24,6 +24,7 @@ struct TrainOptions {
   bool standardize = false;
   bool bias = true;
   std::string init = "torch";  ///< or "zeros", or a file
+  std::string loss = "mse", optimizer = "sgd", precision = "fp32";
   SgdOptions sgd;
   std::optional<std::int64_t> batch_size;    ///< rows a rank a step
   std::optional<std::int64_t> global_batch;  ///< rows over all ranks; 0: full
@@ -38,19 +39,15 @@ struct TrainOptions {
   std::optional<std::int64_t> log_every;
   bool evaluate_train = false, quiet = false;
 
-  /// Every option by its name on the command line, as the run uses it.
+  [[nodiscard]] bool init_is_file() const { return init != "torch" && init != "zeros"; }
+  /// Every option by its name on the command line, but for `device` and `backend`; null: left to the program.
   [[nodiscard]] nlohmann::ordered_json to_json() const;
-};
-
-/// A command line that asks for a text, not for a run: --help, --version.
-struct TextRequest {
-  std::string text;
 };
 
 struct CommandLine {
   Command command = Command::train;
   TrainOptions train;
-  std::optional<TextRequest> text;
+  std::optional<std::string> text;  ///< asked for instead of a run: --help, --version
 };
 
 /// Throws UseError: what is wrong, what would be accepted, the nearest known spelling.

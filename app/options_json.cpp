@@ -1,6 +1,33 @@
 #include "options.hpp"
 
+#include <array>
+
 namespace ddp::app {
+namespace {
+
+nlohmann::ordered_json or_null(const std::optional<std::int64_t>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json or_null(const std::string& path) {
+  return path.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(path);
+}
+
+void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
+  static constexpr std::array headers{"auto", "yes", "no"};
+  json["data"] = options.data;
+  json["target"] = options.columns.targets;
+  json["features"] = options.columns.features;
+  json["header"] = headers.at(static_cast<std::size_t>(options.text.header));
+  json["delimiter"] = nullptr;  // by extension
+  if (options.text.delimiter != 0) json["delimiter"] = std::string(1, options.text.delimiter);
+  json["decimal"] = std::string(1, options.text.decimal);
+  json["standardize"] = options.standardize;
+  json["no-shuffle"] = !options.shuffle;
+  json["drop-last"] = options.drop_last;
+}
+
+}  // namespace
 
 nlohmann::ordered_json TrainOptions::to_json() const {
   nlohmann::ordered_json json;
@@ -8,32 +35,30 @@ nlohmann::ordered_json TrainOptions::to_json() const {
     json["in"] = in;
     json["out"] = out;
   } else {
-    json["data"] = data;
-    json["target"] = columns.targets;
-    json["features"] = columns.features;
-    json["standardize"] = standardize;
-    json["shuffle"] = shuffle;
-    json["drop-last"] = drop_last;
+    add_table(json, *this);
   }
-  json["bias"] = bias;
+  json["no-bias"] = !bias;
   json["init"] = init;
-  json["loss"] = "mse";
-  json["optimizer"] = "sgd";
+  json["loss"] = loss;
+  json["optimizer"] = optimizer;
   json["lr"] = sgd.lr;
   json["momentum"] = sgd.momentum;
   json["dampening"] = sgd.dampening;
   json["nesterov"] = sgd.nesterov;
   json["weight-decay"] = sgd.weight_decay;
-  if (batch_size) json["batch-size"] = *batch_size;
-  if (global_batch) json["global-batch"] = *global_batch == 0 ? "full" : std::to_string(*global_batch);
-  if (epochs) json["epochs"] = *epochs;
-  if (steps) json["steps"] = *steps;
+  json["batch-size"] = or_null(batch_size);
+  json["global-batch"] = or_null(global_batch);
+  json["epochs"] = or_null(epochs);
+  json["steps"] = or_null(steps);
   json["seed"] = seed;
   json["average"] = averaging == Averaging::rows ? "rows" : "ranks";
-  json["precision"] = "fp32";
+  json["precision"] = precision;
   json["timeout"] = timeout_s;
+  json["save"] = or_null(save);
+  json["metrics"] = or_null(metrics);
+  json["log-every"] = or_null(log_every);
   json["evaluate-train"] = evaluate_train;
-  if (!save.empty()) json["save"] = save;
+  json["quiet"] = quiet;
   return json;
 }
 

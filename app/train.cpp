@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <linear_ddp/base/atomic_file.hpp>
+#include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/version.hpp>
 #include <linear_ddp/data/batch_source.hpp>
@@ -40,13 +41,10 @@ struct Plan {
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-/// Collective. Before any work: an output that cannot be written must not cost a training.
-Metrics open_outputs(const World& world, const TrainOptions& options) {
-  return agree(world, [&] {
-    if (world.rank() != 0) return Metrics{};
-    if (!options.save.empty()) require_writable(options.save);
-    return options.metrics.empty() ? Metrics{} : Metrics(options.metrics);
-  });
+/// Collective. Before any work, as is require_writable: what cannot be written must not cost a training.
+Metrics open_metrics(const World& world, const TrainOptions& options) {
+  return agree(world,
+               [&] { return world.rank() != 0 || options.metrics.empty() ? Metrics{} : Metrics(options.metrics); });
 }
 
 /// Collective.
@@ -69,18 +67,21 @@ Plan make_plan(const World& world, const TrainOptions& options, const std::optio
   const std::int64_t ranks = world.size();
   if (data) {
     const std::int64_t rows = data->rows.rows;
-    plan.global_batch = options.batch_size ? *options.batch_size * ranks : options.global_batch.value_or(256);
+    plan.global_batch = options.batch_size ? checked_product(std::min(*options.batch_size, rows), ranks, "--batch-size")
+                                           : options.global_batch.value_or(256);
     if (plan.global_batch == 0 || plan.global_batch > rows) plan.global_batch = rows;
     plan.epochs = options.epochs.value_or(options.steps ? unlimited : 1);
     plan.max_steps = options.steps.value_or(unlimited);
     return plan;
   }
-  plan.global_batch = options.global_batch.value_or(options.batch_size.value_or(20) * ranks);
+  plan.global_batch = options.global_batch
+                          ? *options.global_batch
+                          : checked_product(options.batch_size.value_or(20), ranks, "--batch-size over all ranks");
   if (plan.global_batch % ranks != 0) {
     throw UseError(fmt::format("--global-batch {} cannot be shared out evenly over {} ranks, as synthetic data must be",
                                plan.global_batch, ranks));
   }
-  plan.max_steps = options.steps.value_or(options.epochs.value_or(1));
+  plan.max_steps = std::min(options.steps.value_or(unlimited), options.epochs.value_or(options.steps ? unlimited : 1));
   plan.steps_per_epoch = plan.max_steps;
   return plan;
 }
@@ -105,7 +106,8 @@ std::unique_ptr<BatchSource> make_source(const World& world, Device& device, con
   return source;
 }
 
-/// Every rank draws from its own seed; rank 0's model is the one that counts, the broadcast sees to that.
+/// With synthetic data every rank draws from a seed of its own, as the original program does; rank 0's model is the one
+/// that counts, the broadcast sees to that.
 void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
                 TorchGenerator& generator) {
   const auto& slots = model.layout().slots();
@@ -124,7 +126,10 @@ void initialise(Model& model, const TrainOptions& options, const std::optional<T
 Facts facts_of(const TrainOptions& options, const std::optional<TrainingData>& data, const Device& device) {
   Facts facts = version_facts(device);
   const auto json = options.to_json();
-  for (const auto& [name, value] : json.items()) facts.emplace_back("--" + name, value.dump());
+  for (const auto& [name, value] : json.items()) {
+    const bool for_rank_0_alone = name == "save" || name == "metrics" || name == "quiet";
+    if (!for_rank_0_alone) facts.emplace_back("--" + name, value.dump());
+  }
   if (data) facts.emplace_back("rows", std::to_string(data->rows.rows));
   return facts;
 }
@@ -158,13 +163,14 @@ TrainerOptions make_trainer_options(const TrainOptions& options, const Plan& pla
   trainer.epochs = plan.epochs;
   trainer.max_steps = plan.max_steps;
   trainer.averaging = options.averaging;
-  trainer.log_every = options.log_every.value_or(synthetic || options.steps.value_or(unlimited) <= 1000 ? 1 : 0);
+  const std::int64_t steps = synthetic ? plan.max_steps : options.steps.value_or(unlimited);
+  trainer.log_every = options.log_every.value_or(steps <= 1000 ? 1 : synthetic ? Console::stride(steps) : 0);
   return trainer;
 }
 
 nlohmann::ordered_json start_event(const World& world, const TrainOptions& options, const Device& device,
                                    const std::string& backend, const Model& model, const BatchSource& source,
-                                   bool evaluates) {
+                                   const Plan& plan, const TrainerOptions& trainer, bool evaluates) {
   nlohmann::ordered_json event{{"event", "start"},
                                {"version", version()},
                                {"world_size", world.size()},
@@ -175,6 +181,11 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
                                {"train_loss_is", evaluates ? "of the final parameters over all training rows"
                                                            : "the mean over the epoch's rows"}};
   event.update(options.to_json());
+  // As the run uses what was left to it.
+  event["global-batch"] = plan.global_batch;
+  event["log-every"] = trainer.log_every;
+  if (!options.data.empty() && plan.epochs != unlimited) event["epochs"] = plan.epochs;
+  if (plan.max_steps != unlimited) event["steps"] = plan.max_steps;
   return event;
 }
 
@@ -213,10 +224,10 @@ double timed(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-}  // namespace
-
-void train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
-  Console console(options.quiet || world.rank() != 0, open_outputs(world, options));
+void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Console& console) {
+  agree(world, [&] {
+    if (world.rank() == 0 && !options.save.empty()) require_writable(options.save);
+  });
   // A driver may hang before there is a group, and when what was made is released. (Reading data takes what it takes.)
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
   const SelectedDevice selected = select_device(world, options.device);
@@ -251,25 +262,38 @@ void train(const World& world, const TrainOptions& options, Watchdog& watchdog) 
       options.evaluate_train || (source->one_step_over_all_rows() && options.averaging == Averaging::rows);
   if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(device, *group, model, data->rows); };
   console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps(), options.sgd.lr);
-  console.event(start_event(world, options, device, backend, model, *source, evaluates));
-  try {
-    TrainingResult result;
+  console.start_event(start_event(world, options, device, backend, model, *source, plan, trainer_options, evaluates));
+  TrainingResult result;
+  double seconds = 0;
+  std::uint64_t hash = 0;
+  {
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
     Trainer trainer(device, replica, optimizer, *source, console);
-    const double seconds = timed([&] { result = trainer.run(trainer_options); });
+    seconds = timed([&] { result = trainer.run(trainer_options); });
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
-    const std::uint64_t hash = replica.require_equal_replicas();
+    hash = replica.require_equal_replicas();
     agree(world, [&] {
       if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });
-    report_result(console, result, seconds, hash);
-  } catch (const Error& error) {
-    console.event({{"event", "end"}, {"status", "error"}, {"message", error.what()}});
+  }
+  watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
+  group->close();
+  watch.reset();
+  report_result(console, result, seconds, hash);
+  watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
+}
+
+}  // namespace
+
+void train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
+  Console console(options.quiet || world.rank() != 0, open_metrics(world, options));
+  try {
+    run(world, options, watchdog, console);
+  } catch (const std::exception& error) {
+    console.failed(error.what());
     throw;
   }
-  watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
-  group->close();
 }
 
 }  // namespace ddp::app

@@ -1,5 +1,5 @@
 # Decides once who computes the CPU's matrix products: a CBLAS (OpenBLAS first), else Eigen.
-# Defines LINEAR_DDP_HAS_BLAS, linear_ddp_blas (INTERFACE) and LINEAR_DDP_BLAS_NAME.
+# Defines LINEAR_DDP_HAS_BLAS, LINEAR_DDP_BLAS_IS_OPENBLAS and LINEAR_DDP_BLAS_NAME; the library is CBLAS::cblas.
 set(LINEAR_DDP_HAS_BLAS FALSE)
 set(LINEAR_DDP_BLAS_NAME "Eigen")
 if(LINEAR_DDP_BLAS STREQUAL "OFF")
@@ -8,17 +8,12 @@ endif()
 
 include(CheckSourceCompiles)
 function(_linear_ddp_check_blas result statement)
-  set(CMAKE_REQUIRED_LIBRARIES ${_blas_library})
-  set(CMAKE_REQUIRED_INCLUDES ${_blas_include})
+  set(CMAKE_REQUIRED_LIBRARIES CBLAS::cblas)
   check_source_compiles(CXX "#include <cblas.h>\nint main() { ${statement} }" ${result})
 endfunction()
 
-find_library(LINEAR_DDP_BLAS_LIBRARY NAMES openblas blis cblas blas PATH_SUFFIXES openblas-serial openblas)
-find_path(LINEAR_DDP_BLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial openblas blis)
-mark_as_advanced(LINEAR_DDP_BLAS_LIBRARY LINEAR_DDP_BLAS_INCLUDE_DIR)
-if(LINEAR_DDP_BLAS_LIBRARY AND LINEAR_DDP_BLAS_INCLUDE_DIR)
-  set(_blas_library ${LINEAR_DDP_BLAS_LIBRARY})
-  set(_blas_include ${LINEAR_DDP_BLAS_INCLUDE_DIR})
+find_package(CBLAS QUIET)
+if(CBLAS_FOUND)
   _linear_ddp_check_blas(LINEAR_DDP_BLAS_WORKS "float a = 0; cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, 1, 1, 1, 1, &a, 1, &a, 1, 0, &a, 1);")
   _linear_ddp_check_blas(LINEAR_DDP_BLAS_IS_OPENBLAS "openblas_set_num_threads(1);")
 endif()
@@ -31,6 +26,6 @@ if(LINEAR_DDP_BLAS_WORKS)
   endif()
 elseif(LINEAR_DDP_BLAS STREQUAL "ON")
   message(FATAL_ERROR "LINEAR_DDP_BLAS=ON needs a library with cblas.h, e.g. Debian's libopenblas-dev "
-    "(library: '${LINEAR_DDP_BLAS_LIBRARY}', header in: '${LINEAR_DDP_BLAS_INCLUDE_DIR}')")
+    "(library: '${CBLAS_LIBRARY}', header in: '${CBLAS_INCLUDE_DIR}')")
 endif()
 message(STATUS "linear_ddp: matrix products on the CPU by ${LINEAR_DDP_BLAS_NAME} (LINEAR_DDP_BLAS=${LINEAR_DDP_BLAS})")

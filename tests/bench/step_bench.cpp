@@ -87,8 +87,8 @@ void measure(const ddp::World& world, const Shape& shape) {
   }
   group->close();
   if (world.rank() == 0) {
-    fmt::print("{:>6} x {:>5} -> {:>5} | {:>11.1f} | {:>9.2f} us | {:>9.2f} us | {:>9.2f} us | {:>5.2f}\n", rows, in, out,
-               1 / median(step_times), 1e6 * median(step_times), 1e6 * median(product_times),
+    fmt::print("{:>6} x {:>5} -> {:>5} | {:>11.1f} | {:>9.2f} us | {:>9.2f} us | {:>9.2f} us | {:>5.2f}\n", rows, in,
+               out, 1 / median(step_times), 1e6 * median(step_times), 1e6 * median(product_times),
                1e6 * median(reduce_times), median(ratios));
   }
 }
@@ -97,6 +97,10 @@ void measure(const ddp::World& world, const Shape& shape) {
 
 int main(int argc, char** argv) {
   const ddp::World world;
+  if ((argc - 1) % 3 != 0) {
+    if (world.rank() == 0) fmt::print(stderr, "usage: step_bench [ROWS IN OUT]...\n");
+    return 2;
+  }
   std::vector<Shape> shapes{{20, 10, 10}, {64, 256, 256}, {1024, 1024, 1024}, {100'000, 256, 1}};
   if (argc > 1) shapes.clear();
   for (int i = 1; i + 2 < argc; i += 3) {

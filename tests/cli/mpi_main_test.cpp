@@ -17,6 +17,13 @@ TEST(MpiMain, AnExpectationThatFailsOnOneRankFailsTheJob) {
               ::testing::AllOf(::testing::HasSubstr("rank 1: "), ::testing::HasSubstr("expected failure")));
 }
 
+TEST(MpiMain, AFailureOnOneRankIsNotSkippedByTheOthers) {
+  const auto outcome = run_failing("FailsWhileItsPeersSkip");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("expected failure"));
+  EXPECT_THAT(outcome.out, ::testing::Not(::testing::HasSubstr("ALL TESTS SKIPPED")));  // which CTest believes
+}
+
 TEST(MpiMain, AnAssertionThatFailsOnOneRankHangsNobody) {
   const auto outcome = run_failing("AssertsInVainWhileItsPeersWait");
   EXPECT_NE(outcome.status, 0);

@@ -1,4 +1,6 @@
 // Everything that cannot be done is refused by all ranks, once, with the right status and nothing left behind.
+#include <filesystem>
+
 #include "support/program.hpp"
 
 namespace ddp::test {
@@ -7,19 +9,44 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(CommandLine, UnknownOptionsAreRefusedWithTheNearest) {
   expect_refusal(2, {"--momentun", "0.9"}, 2, AllOf(HasSubstr("--momentun"), HasSubstr("--momentum")));
   expect_refusal(1, {"--lr", "fast"}, 2, AllOf(HasSubstr("--lr"), HasSubstr("fast")));
   expect_refusal(1, {"trian"}, 2, HasSubstr("trian"));
   expect_refusal(1, {"--device", "gpu"}, 2, AllOf(HasSubstr("--device"), HasSubstr("gpu"), HasSubstr("cuda")));
-  expect_refusal(1, {"--batch-size", "0"}, 2, HasSubstr("--batch-size"));
-  expect_refusal(1, {"--lr", "-1"}, 2, HasSubstr("--lr"));
-  expect_refusal(1, {"--nesterov"}, 2, AllOf(HasSubstr("--nesterov"), HasSubstr("--momentum")));
+  for (const char* command : {"info", "train"}) {
+    expect_refusal(1, {"--quiet", command}, 2, AllOf(HasSubstr("command comes first"), HasSubstr(command)));
+  }
+}
+
+TEST(CommandLine, NumbersThatCannotBeMeantAreRefused) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"--steps", "0"},        {"--batch-size", "0"}, {"--epochs", "1.5"}, {"--in", "99999999999999999999"},
+      {"--global-batch", "0"}, {"--seed", "-1"},      {"--timeout", "0"},  {"--timeout", "9223372036854775807"},
+      {"--lr", "-1"},          {"--lr", "nan"},       {"--lr", "inf"},     {"--weight-decay", "1e300"},
+      {"--momentum", "0.9x"}};
+  for (const auto& [option, value] : wrong) {
+    // Before the data are looked for.
+    expect_refusal(1, {"--data", "/nowhere/nope.csv", option, value}, 2,
+                   AllOf(HasSubstr(option + ": "), HasSubstr(value), Not(HasSubstr("nope"))));
+  }
+  expect_refusal(1, {"--nesterov", "--data", "/nowhere/nope.csv"}, 2,
+                 AllOf(HasSubstr("--nesterov"), HasSubstr("--momentum")));
+  expect_refusal(2, {"--batch-size", "4611686018427387904"}, 2, HasSubstr("--batch-size"));
+}
+
+TEST(CommandLine, EmptyValuesAreRefused) {  // most likely of variables that are not set
+  for (const char* option : {"--data", "--target", "--init", "--save", "--metrics", "--steps", "--global-batch"}) {
+    const auto message = HasSubstr(std::string(option) + ": its value is empty");
+    expect_refusal(1, {option, ""}, 2, message);
+    expect_refusal(1, {std::string(option) + "=", "--quiet"}, 2, message);
+  }
 }
 
 TEST(CommandLine, OptionsThatAreNotThereYetAreRefusedByName) {
-  for (const char* option : {"--checkpoint", "--hidden", "--deterministic", "--valid", "--threads", "--l2"}) {
+  for (const char* option : {"--checkpoint", "--hidden", "--deterministic", "--valid", "--bucket-cap-mb", "--config"}) {
     expect_refusal(1, {option, "1"}, 2, AllOf(HasSubstr(option), HasSubstr("not there yet")));
   }
   expect_refusal(1, {"--optimizer", "adam"}, 2, AllOf(HasSubstr("adam"), HasSubstr("not there yet")));
@@ -28,8 +55,41 @@ TEST(CommandLine, OptionsThatAreNotThereYetAreRefusedByName) {
   expect_refusal(1, {"predict"}, 2, AllOf(HasSubstr("predict"), HasSubstr("not there yet")));
 }
 
+TEST(CommandLine, OptionsThatWouldBeIgnoredAreRefused) {
+  const std::vector<std::vector<std::string>> of_tables{
+      {"--target", "y"}, {"--features", "a"}, {"--header", "no"},   {"--delimiter", ";"}, {"--decimal", ","},
+      {"--standardize"}, {"--no-shuffle"},    {"--evaluate-train"}, {"--drop-last"},      {"--global-batch", "full"}};
+  for (const auto& arguments : of_tables) {
+    expect_refusal(1, arguments, 2, AllOf(HasSubstr(arguments[0]), HasSubstr("needs --data")));
+  }
+  for (const char* option : {"--in", "--out"}) {
+    expect_refusal(1, {"--data", data_path("cases/BASE.csv"), option, "10"}, 2,
+                   AllOf(HasSubstr(option), HasSubstr("synthetic")));
+  }
+  expect_refusal(1, {"--data", data_path("cases/BASE.csv"), "--log-every", "2"}, 2, HasSubstr("--metrics"));
+  expect_refusal(1, {"--data", data_path("cases/P20-c.npy"), "--header", "no"}, 2, HasSubstr("--header"));
+}
+
+TEST(CommandLine, OneFileForTwoIsRefusedAndStays) {
+  const ScratchFolder scratch;
+  const std::string table = scratch / "a.csv", link = scratch / "b.csv", elsewhere = scratch / "./c/../a.csv";
+  std::filesystem::copy_file(data_path("cases/BASE.csv"), table);
+  std::filesystem::create_hard_link(table, link);
+  const auto size = std::filesystem::file_size(table);
+  for (const char* option : {"--save", "--metrics", "--init"}) {
+    for (const auto& name : {table, link, elsewhere}) {
+      expect_refusal(1, {"--data", table, option, name}, 2,
+                     AllOf(HasSubstr("--data"), HasSubstr(option), HasSubstr("the same file")));
+    }
+  }
+  expect_refusal(1, {"--save", "not-there-yet", "--metrics", "./not-there-yet"}, 2, HasSubstr("the same file"));
+  EXPECT_EQ(std::filesystem::file_size(table), size);
+  const std::string model = scratch / "m.safetensors";
+  train(1, {"--quiet", "--save", model});
+  train(1, {"--quiet", "--init", model, "--save", model});  // trains on
+}
+
 TEST(CommandLine, OptionsThatContradictEachOtherAreRefused) {
-  expect_refusal(2, {"--standardize"}, 2, AllOf(HasSubstr("--standardize"), HasSubstr("--data")));
   expect_refusal(1, {"--data", data_path("cases/BASE.csv"), "--batch-size", "2", "--global-batch", "4"}, 2,
                  AllOf(HasSubstr("--batch-size"), HasSubstr("--global-batch")));
   expect_refusal(1, {"--backend", "nccl", "--device", "cpu"}, 2, AllOf(HasSubstr("nccl"), HasSubstr("mpi")));
@@ -53,7 +113,7 @@ TEST(Data, AnUnreadableFileEndsAllRanks) {
   expect_refusal(3, {"--data", "/nowhere/nope.csv", "--target", "y"}, 2,
                  AllOf(HasSubstr("/nowhere/nope.csv"), HasSubstr("No such file or directory")));
   expect_refusal(2, {"--data", data_path("cases/P09-header-only.csv"), "--target", "y"}, 2, HasSubstr("no data rows"));
-  expect_refusal(2, {"--data", data_path("cases/BASE.csv"), "--target", "z"}, 2, HasSubstr("z"));
+  expect_refusal(2, {"--data", data_path("cases/BASE.csv"), "--target", "z"}, 2, HasSubstr("no column 'z'"));
   expect_refusal(2, {"--data", data_path("cases/N09-bias-only.csv"), "--target", "y"}, 2, HasSubstr("feature"));
   expect_refusal(2, {"--data", "/etc/hostname"}, 2, HasSubstr("/etc/hostname"));
 }
@@ -65,11 +125,42 @@ TEST(Outputs, AreCheckedBeforeTraining) {
   }
 }
 
+TEST(Outputs, AFullDiskIsNoSuccess) {
+  for (const char* arguments : {"", "--help", "--version", "info"}) {
+    const auto outcome = run({"sh", "-c", std::string(LINEAR_DDP_PROGRAM " ") + arguments + " > /dev/full"});
+    EXPECT_EQ(outcome.status, 1) << arguments;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("standard output"), HasSubstr("No space left on device"))) << arguments;
+  }
+  expect_refusal(1, {"--quiet", "--metrics", "/dev/full"}, 1, HasSubstr("No space left on device"));
+}
+
+TEST(Metrics, OfAnEarlierRunStayUntilTheTrainingStarts) {
+  const ScratchFolder scratch;
+  const std::vector<std::string> to_file{"--metrics", scratch / "m.jsonl"};
+  const auto refused = [&] {
+    expect_refusal(2, {"--data", "/nowhere/nope.csv", "--metrics", scratch / "m.jsonl"}, 2, HasSubstr("nope.csv"));
+    return read_metrics(scratch / "m.jsonl");
+  };
+  const auto first = refused();  // into a new file
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0]["event"], "end");
+  EXPECT_EQ(first[0]["status"], "error");
+  EXPECT_THAT(first[0]["message"].get<std::string>(), HasSubstr("nope.csv"));
+  train(2, to_file);
+  const auto earlier = read_metrics(scratch / "m.jsonl");
+  EXPECT_EQ(earlier[0]["event"], "start");
+  EXPECT_EQ(refused(), earlier);
+  train(1, to_file);
+  EXPECT_EQ(read_metrics(scratch / "m.jsonl")[0]["world_size"], 1);
+}
+
 TEST(Init, AFileOfAnotherShapeIsRefused) {
   const ScratchFolder scratch;
   train(1, {"--in", "3", "--out", "2", "--save", scratch / "m.safetensors"});
   expect_refusal(2, {"--in", "4", "--out", "2", "--init", scratch / "m.safetensors"}, 2,
                  AllOf(HasSubstr("weight"), HasSubstr("[2, 3]"), HasSubstr("[2, 4]")));
+  expect_refusal(2, {"--in", "3", "--out", "2", "--no-bias", "--init", scratch / "m.safetensors"}, 2,
+                 AllOf(HasSubstr("'bias'"), HasSubstr("--no-bias")));
   expect_refusal(2, {"--init", "/nowhere/m.safetensors"}, 2, HasSubstr("/nowhere/m.safetensors"));
 }
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -18,6 +16,7 @@
 #include <sstream>
 
 #include "support/subprocess.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace ddp::test {
 namespace {
@@ -69,16 +68,13 @@ std::optional<std::string> value_pattern(const std::string& option) {
   return std::nullopt;
 }
 
-/// CLI.md, options of train.
+/// "--lr" and all others that the program's own help names.
 const std::set<std::string>& program_options() {
-  static const std::set<std::string> options = words_of(
-      "in out data format target features exclude x y labels header delimiter decimal missing zero-based valid "
-      "standardize task loss hidden activation no-bias init optimizer lr momentum dampening nesterov weight-decay "
-      "betas eps amsgrad clip-grad-norm schedule batch-size global-batch epochs steps tolerance l2 C alpha l2-path "
-      "folds sweep weights class-weights label-smoothing patience save-best seed no-shuffle drop-last accumulate "
-      "average device backend bucket-cap-mb first-bucket-mb compress zero precision deterministic threads timeout "
-      "save checkpoint checkpoint-every keep resume log-every evaluate-train metrics tensorboard report trace "
-      "progress quiet config");
+  static const std::set<std::string> options = [] {
+    const std::string help = run({LINEAR_DDP_PROGRAM, "--help"}).out;
+    const std::regex option("--[a-z][a-z-]*");
+    return std::set<std::string>(std::sregex_token_iterator(help.begin(), help.end(), option), {});
+  }();
   return options;
 }
 
@@ -147,19 +143,17 @@ TEST_P(BatchScript, StartsARankForEachGpu) {
 
 /// Runs the script with a launcher that prints what it was asked to start and ends with 75.
 Outcome run_with_stubs(const std::string& script) {
-  const fs::path folder = fs::path(::testing::TempDir()) / ("stubs." + std::to_string(getpid()));
-  fs::create_directories(folder);
+  const TemporaryFolder scratch;
+  const fs::path& folder = scratch.path();
   for (const char* launcher : {"srun", "mpirun"}) {
     std::ofstream(folder / launcher) << "#!/bin/bash\nprintf '%s\\n' " << launcher
                                      << " \"keepalive=${OMPI_MCA_oob_tcp_keepalive_time-}\" \"$@\"\nexit 75\n";
     fs::permissions(folder / launcher, fs::perms::owner_all);
   }
   std::ofstream(folder / "script") << script;
-  auto outcome = run(
+  return run(
       {"bash", folder / "script"},
       {{"PATH", folder.string() + ":" + std::getenv("PATH")}, {"SLURM_CPUS_PER_TASK", "3"}, {"SLURM_JOB_ID", "17"}});
-  fs::remove_all(folder);
-  return outcome;
 }
 
 /// The arguments from the program on, once every option of them is one that the program has.
@@ -169,7 +163,7 @@ std::vector<std::string> program_and_arguments(const std::string& printed) {
   EXPECT_NE(program, words.end()) << printed;
   words.erase(words.begin(), program);
   for (const auto& word : words) {
-    EXPECT_TRUE(!word.starts_with("--") || program_options().contains(word.substr(2))) << word;
+    EXPECT_TRUE(!word.starts_with("--") || program_options().contains(word)) << word;
   }
   return words;
 }

@@ -8,6 +8,7 @@
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/launch/preflight.hpp>
+#include "support/message_of.hpp"
 #include "support/mpi_test_world.hpp"
 
 namespace {
@@ -39,13 +40,7 @@ using ::testing::HasSubstr;
 
 template <class Work>
 AgreedError agreed_error_of(Work&& work) {
-  try {
-    work();
-  } catch (const AgreedError& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no AgreedError on rank " << world().rank();
-  return {Status::ok, ""};
+  return test::thrown<AgreedError>(work);
 }
 
 TEST(World, RanksOfOneHostShareIt) {

@@ -21,9 +21,9 @@ void PrintTo(const TorchRun& run, std::ostream* stream) {
 
 namespace {
 
-/// Both sides round in float; products are summed in another order than PyTorch's.
-constexpr double loss_tolerance = 2e-5;       // relative
-constexpr double parameter_tolerance = 1e-5;  // absolute plus relative, after 100 steps or fewer
+/// Both sides round in float; products are summed in another order than PyTorch's. Reached: 2.3e-7 and 8e-8.
+constexpr double loss_tolerance = 1e-6;       // relative
+constexpr double parameter_tolerance = 5e-7;  // absolute plus relative, after 100 steps or fewer
 
 class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, TorchRun>> {
  protected:

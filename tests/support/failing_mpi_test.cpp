@@ -11,6 +11,11 @@ TEST(OneRank, ExpectsInVain) {
   EXPECT_NE(world().rank(), 1) << "expected failure";
 }
 
+TEST(OneRank, FailsWhileItsPeersSkip) {
+  if (world().rank() != 1) GTEST_SKIP() << "as without a GPU";
+  ADD_FAILURE() << "expected failure";
+}
+
 TEST(OneRank, AssertsInVainWhileItsPeersWait) {
   ASSERT_NE(world().rank(), 1) << "expected failure";
   MPI_Barrier(world().comm());

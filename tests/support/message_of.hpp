@@ -1,21 +1,24 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <stdexcept>
 #include <string>
 
 namespace ddp::test {
 
-/// The message of the Failure that `work` throws; the test fails when it throws none.
+/// The Failure that `work` throws; the test ends as failed when it throws none.
 template <class Failure, class Work>
-std::string message_of(Work&& work) {
+Failure thrown(Work&& work) {
   try {
     work();
   } catch (const Failure& failure) {
-    return failure.what();
+    return failure;
   }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  throw std::logic_error("nothing was thrown");
+}
+
+template <class Failure, class Work>
+std::string message_of(Work&& work) {
+  return thrown<Failure>(work).what();
 }
 
 }  // namespace ddp::test

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   listeners.Append(new ddp::test::FailureListener);
   const int status = ddp::test::worst_of_all_ranks(RUN_ALL_TESTS());
   const auto& results = *::testing::UnitTest::GetInstance();
-  if (world.rank() == 0 && results.test_to_run_count() > 0 &&
+  if (status == 0 && world.rank() == 0 && results.test_to_run_count() > 0 &&
       results.skipped_test_count() == results.test_to_run_count()) {
     std::cout << "ALL TESTS SKIPPED" << std::endl;
   }

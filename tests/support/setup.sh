@@ -60,12 +60,9 @@ install_packages() {
   run "${apt[@]}" install --no-install-recommends "${missing[@]}" </dev/null
 }
 
-# CMake looks for nvcc in PATH only, where the toolkit's own installer does not put it.
+# Looks where lib/cmake/DeviceToolchain.cmake does.
 find_cuda() {
-  if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
-    export PATH=$PATH:/usr/local/cuda/bin
-  fi
-  command -v nvcc >/dev/null
+  command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]
 }
 
 # Lets ccache know a source again in another clone, wherever that lies.

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,39 +13,38 @@
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/table.hpp>
 #include <linear_ddp/launch/collectives.hpp>
+#include "support/data_path.hpp"
 #include "support/mpi_test_world.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace ddp::test {
 
-/// A file of the tests that all ranks can read; collective. Removed at the end.
+/// A file of the tests that all ranks can read, in a folder of its own on rank 0; collective. Removed at the end.
 class SharedFile {
  public:
   SharedFile(const std::string& name, const std::string& content) {
-    const auto folder = std::filesystem::temp_directory_path() / ("linear_ddp_tables." + std::to_string(getpid()));
-    path_ = broadcast(world(), (folder / name).string(), 0);
     if (world().rank() == 0) {
-      std::filesystem::create_directories(folder);
+      folder_.emplace();
+      path_ = *folder_ / name;
       std::ofstream(path_, std::ios::binary) << content;
     }
-    MPI_Barrier(world().comm());
+    path_ = broadcast(world(), path_, 0);
   }
-  ~SharedFile() {
-    MPI_Barrier(world().comm());
-    if (world().rank() == 0) std::filesystem::remove_all(std::filesystem::path(path_).parent_path());
-  }
+  ~SharedFile() { MPI_Barrier(world().comm()); }
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  std::optional<TemporaryFolder> folder_;
   std::string path_;
 };
 
 inline std::string case_path(const std::string& name) {
-  return LINEAR_DDP_TEST_DATA "/cases/" + name;
+  return data_path("cases/" + name);
 }
 inline std::string dataset_path(const std::string& name) {
-  return LINEAR_DDP_TEST_DATA "/datasets/" + name;
+  return data_path("datasets/" + name);
 }
 
 inline std::vector<double> joined(const std::vector<double>& own) {

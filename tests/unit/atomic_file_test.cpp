@@ -45,7 +45,7 @@ class AtomicFile : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_.path())) names.insert(entry.path().filename().string());
     return names;
   }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_.file(name); }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
 
   test::TemporaryFolder folder_;
 };

@@ -16,15 +16,11 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Error, SaysWhatWasTriedWhyItFailedAndWhatToDo) {
-  try {
-    errno = ENOSPC;
-    fail_errno("write model.safetensors", "free some space");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::failed);
-    EXPECT_THAT(error.what(), HasSubstr("could not write model.safetensors: No space left on device; free some space"));
-    EXPECT_THAT(error.what(), HasSubstr("base_test.cpp:"));
-  }
+  errno = ENOSPC;
+  const Error error = test::thrown<Error>([] { fail_errno("write model.safetensors", "free some space"); });
+  EXPECT_EQ(error.status(), Status::failed);
+  EXPECT_THAT(error.what(), HasSubstr("could not write model.safetensors: No space left on device; free some space"));
+  EXPECT_THAT(error.what(), HasSubstr("base_test.cpp:"));
 }
 
 TEST(Narrow, RefusesWhatDoesNotFit) {

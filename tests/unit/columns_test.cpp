@@ -4,6 +4,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/table.hpp>
+#include "support/message_of.hpp"
 
 namespace ddp {
 namespace {
@@ -15,12 +16,7 @@ using ::testing::HasSubstr;
 const std::vector<std::string> names{"age", "height", "weight", "age", "#1"};
 
 std::string refusal(const ColumnSelection& selection, const std::vector<std::string>& of = names) {
-  try {
-    static_cast<void>(select_columns(of, selection));
-  } catch (const UseError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::message_of<UseError>([&] { static_cast<void>(select_columns(of, selection)); });
 }
 
 TEST(Columns, DefaultsAreTheLastAsTargetAndTheRestAsFeatures) {

@@ -13,6 +13,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/safetensors.hpp>
+#include "support/data_path.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -26,7 +27,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 std::string case_file(const std::string& name) {
-  return LINEAR_DDP_TEST_DATA "/cases/" + name + ".safetensors";
+  return test::data_path("cases/" + name + ".safetensors");
 }
 
 std::string content(const std::string& path) {
@@ -55,7 +56,7 @@ class Safetensors : public ::testing::Test {
   std::string refusal(const std::string& text) const {
     return message_of<UseError>([&] { (void)read_text(text); });
   }
-  [[nodiscard]] std::string path() const { return folder_.file("x.safetensors"); }
+  [[nodiscard]] std::string path() const { return folder_ / "x.safetensors"; }
 
  private:
   test::TemporaryFolder folder_;

@@ -4,6 +4,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/device/select.hpp>
+#include "support/message_of.hpp"
 
 namespace ddp {
 namespace {
@@ -26,14 +27,9 @@ RankGpus blind(const std::string& host, int local_rank, const std::string& why) 
 }
 
 std::string refusal(const std::vector<RankGpus>& ranks, DeviceRequest request) {
-  try {
-    (void)choose_devices(ranks, request);
-  } catch (const AgreedError& error) {
-    EXPECT_EQ(error.status(), Status::wrong_use);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return {};
+  const auto error = test::thrown<AgreedError>([&] { (void)choose_devices(ranks, request); });
+  EXPECT_EQ(error.status(), Status::wrong_use);
+  return error.what();
 }
 
 TEST(ChooseDevices, TheCpuIsChosenWhenAskedForWhateverIsThere) {
