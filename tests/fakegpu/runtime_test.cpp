@@ -74,9 +74,9 @@ int count_across_streams() {
 TEST(Waits, GiveTheRightResultUnlessOneIsMissing) {
   EXPECT_EXIT(run({delays}, count_across_streams), ExitedWithCode(0), "");
   EXPECT_EXIT(run({delays, {"LINEAR_DDP_FAKE_IGNORE_WAIT", "1"}}, count_across_streams), ExitedWithCode(1),
-              "wait 1, a cudaStreamWaitEvent, is ignored");
+              "wait 1 is ignored: cudaStreamWaitEvent, for stream 1");
   EXPECT_EXIT(run({delays, {"LINEAR_DDP_FAKE_IGNORE_WAIT", "2"}}, count_across_streams), ExitedWithCode(1),
-              "wait 2, a cudaStreamSynchronize, is ignored");
+              "wait 2 is ignored: cudaStreamSynchronize, for stream 2");
 }
 
 /// What is added to many: 1, or 2 when the copy reads its source after the call.

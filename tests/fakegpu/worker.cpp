@@ -23,17 +23,21 @@ struct Worker::State {
 
 namespace {
 
-thread_local std::mt19937 random_of_thread;  // NOLINT: seeded by the worker's thread
+/// How fast a worker is.
+struct Pace {
+  bool is_slow = false, delays = false;
+  std::mt19937 random;
+};
 
-thread_local bool is_slow = false;
-
-void begin_thread(int worker) {
+/// Asked of the environment by the program's thread, which alone may change it.
+Pace pace_of(int worker) {
   const char* slow = setting("LINEAR_DDP_FAKE_SLOW_STREAM");
-  is_slow = slow != nullptr && std::atoi(slow) == worker;
   const char* seed = setting("LINEAR_DDP_FAKE_DELAYS");
   std::seed_seq seeds{seed == nullptr ? 0 : std::atoi(seed), rank(), worker};
-  random_of_thread.seed(seeds);
+  return {slow != nullptr && std::atoi(slow) == worker, seed != nullptr, std::mt19937(seeds)};
 }
+
+thread_local Pace pace;
 
 }  // namespace
 
@@ -42,12 +46,14 @@ std::shared_ptr<Worker> Worker::start() {
   static std::atomic<int> workers = 0;
   worker->state_ = std::make_shared<State>();
   worker->state_->number = ++workers;
-  std::thread([state = worker->state_] { loop(*state); }).detach();  // one that hangs must not hold up exit
+  std::thread([state = worker->state_, own = pace_of(worker->state_->number)] {
+    pace = own;
+    loop(*state);
+  }).detach();  // one that hangs must not hold up exit
   return worker;
 }
 
 void Worker::loop(State& state) {
-  begin_thread(state.number);
   for (;;) {
     std::unique_lock lock(state.mutex);
     state.changed.wait(lock, [&] { return state.closed || !state.queue.empty(); });
@@ -97,13 +103,12 @@ int Worker::number() const {
 }
 
 void delay() {
-  static const bool wanted = setting("LINEAR_DDP_FAKE_DELAYS") != nullptr;
-  if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  if (wanted && draw(2) == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw(1000)));
+  if (pace.is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (pace.delays && draw(2) == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw(1000)));
 }
 
 std::size_t draw(std::size_t bound) {
-  return random_of_thread() % bound;
+  return pace.random() % bound;
 }
 
 }  // namespace fakegpu

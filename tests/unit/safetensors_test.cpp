@@ -284,9 +284,8 @@ TEST_F(Safetensors, ADamagedFileIsReadOrRefused) {
       }
     }
     try {
-      for (const StoredTensor& tensor : read_text(text).tensors) {
+      for (const StoredTensor& tensor : read_text(text).tensors)
         if (tensor.dtype == "F64" || tensor.dtype == "F16") (void)tensor.floats();
-      }
       ++read;
     } catch (const UseError& error) {
       EXPECT_THAT(error.what(), HasSubstr(path()));
