@@ -75,6 +75,7 @@ struct Counter {
   int value() {
     double result = -1;
     check(cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, stream));
+    check(cudaStreamSynchronize(stream));
     return static_cast<int>(result);
   }
 };

@@ -99,6 +99,20 @@ TEST(Copies, ReadPageableMemoryAtTheCallOrLater) {
   EXPECT_EXIT(run({delays, {"LINEAR_DDP_FAKE_PAGEABLE", "late"}}, program), ExitedWithCode(2), "");
 }
 
+TEST(Copies, ToPageableMemoryMayReturnBeforeTheyRun) {
+  EXPECT_EXIT(run({delays, {"LINEAR_DDP_FAKE_PAGEABLE", "late"}},
+                  [] {
+                    Counter counter;
+                    counter.add(many, counter.stream);
+                    auto* result = new double(-1);
+                    check(cudaMemcpyAsync(result, counter.sum, 8, cudaMemcpyDeviceToHost, counter.stream));
+                    const bool too_early = *result == -1;
+                    check(cudaStreamSynchronize(counter.stream));
+                    return too_early && *result == many ? 0 : 1;
+                  }),
+              ExitedWithCode(0), "");
+}
+
 TEST(Copies, ToPageableMemoryReturnWhenDoneAndToPinnedMemoryBefore) {
   EXPECT_EXIT(run({delays},
                   [] {
