@@ -278,7 +278,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     });
   }
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
-  group->close();
+  // A rank that fails here alone must not abort while its peers leave MPI: mpirun was seen to crash then.
+  agree(world, [&] { group->close(); });
   watch.reset();
   report_result(console, result, seconds, hash);
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
