@@ -278,8 +278,10 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     });
   }
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
-  // A rank that fails here alone must not abort while its peers leave MPI: mpirun was seen to crash then.
-  agree(world, [&] { group->close(); });
+  group->close();
+  // A rank that failed there aborts the job while its peers are here, and not on their way out of MPI: mpirun was seen
+  // to crash then.
+  agree(world, [] {});
   watch.reset();
   report_result(console, result, seconds, hash);
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
