@@ -106,8 +106,7 @@ std::unique_ptr<BatchSource> make_source(const World& world, Device& device, con
   return source;
 }
 
-/// With synthetic data every rank draws from a seed of its own, as the original program does; rank 0's model is the one
-/// that counts, the broadcast sees to that.
+/// Synthetic data: each rank draws from a seed of its own, as the original program does; rank 0's model goes to all.
 void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
                 TorchGenerator& generator) {
   const auto& slots = model.layout().slots();
@@ -279,8 +278,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   }
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
   group->close();
-  // A rank that failed there aborts the job while its peers are here, and not on their way out of MPI: mpirun was seen
-  // to crash then.
+  // A rank that failed there aborts while its peers are here, and not leaving MPI: mpirun was seen to crash then.
   agree(world, [] {});
   watch.reset();
   report_result(console, result, seconds, hash);
