@@ -17,6 +17,7 @@ namespace {
 using test::case_path;
 using test::expect_base;
 using test::expect_read_or_refused;
+using test::read_case;
 using test::refusal;
 using test::SharedFile;
 using test::whole;
@@ -25,12 +26,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TableShare read(const std::string& name, const ColumnSelection& selection = {}) {
-  return read_table(world(), case_path(name), {}, selection);
-}
-
 std::string refusal_of_case(const std::string& name) {
-  return refusal([&] { return read(name); });
+  return refusal([&] { return read_case(name); });
 }
 
 std::string npy(const std::string& literal, const std::string& data, char version = 1) {
@@ -59,12 +56,12 @@ TEST(NpyTable, ReadsWhatBrokeOtherReaders) {
   for (const char* name : {"P20-c.npy", "P20-fortran.npy", "P21-bigendian.npy", "P21-bigendian-f4-fortran.npy",
                            "P22-f2.npy", "P22-f4.npy", "P23-v2.npy"}) {
     SCOPED_TRACE(name);
-    expect_base(read(name));
-    expect_base(read(name, {{"#0", "#1"}, {"#2"}}));
+    expect_base(read_case(name));
+    expect_base(read_case(name, {{"#0", "#1"}, {"#2"}}));
   }
-  expect_base(read("P22-i8.npy"), 7);  // the row with fractions is left out
-  expect_base(read("P22-i4.npy"), 7);
-  const auto square = whole(read("P20-square-fortran.npy"));
+  expect_base(read_case("P22-i8.npy"), 7);  // the row with fractions is left out
+  expect_base(read_case("P22-i4.npy"), 7);
+  const auto square = whole(read_case("P20-square-fortran.npy"));
   EXPECT_THAT(square.features, ElementsAre(0, 1, 3, 4, 6, 7));
   EXPECT_THAT(square.targets, ElementsAre(2, 5, 8));
 }
@@ -74,7 +71,7 @@ TEST(NpyTable, BytesAndBooleansAreNumbers) {
   for (const char* name : {"P22-u1.npy", "P22-b1.npy"}) {
     std::ifstream file(case_path(name), std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(file), {}};
-    const auto table = whole(read(name));
+    const auto table = whole(read_case(name));
     ASSERT_EQ(table.rows, 7);
     for (std::size_t row = 0; row < 7; ++row) {
       EXPECT_EQ(table.features[2 * row + 1], static_cast<unsigned char>(content[128 + 3 * row + 1]));
@@ -92,7 +89,7 @@ TEST(NpyTable, RefusesWhatIsNoTable) {
   EXPECT_THAT(refusal_of_case("P25-truncated.npy"),
               AllOf(HasSubstr("P25-truncated.npy"), HasSubstr("expected 192 data bytes"), HasSubstr("file has 172")));
   EXPECT_THAT(refusal([] { return read_npy_table(world(), case_path("BASE.csv"), {}); }), HasSubstr("not a .npy file"));
-  EXPECT_THAT(refusal([] { return read("nope.npy"); }), HasSubstr("No such file"));
+  EXPECT_THAT(refusal([] { return read_case("nope.npy"); }), HasSubstr("No such file"));
 }
 
 TEST(NpyTable, RefusesHeadersThatNumpyDoesNotWrite) {

@@ -9,7 +9,7 @@
 namespace ddp {
 namespace {
 
-using test::case_path;
+using test::read_case;
 using test::refusal;
 using test::SharedFile;
 using test::whole;
@@ -18,10 +18,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TableShare read(const std::string& name, const ColumnSelection& selection = {}, const TextFormat& format = {}) {
-  return read_table(world(), case_path(name), format, selection);
-}
-
 std::string refusal_of_text(const std::string& text, const ColumnSelection& selection = {},
                             const TextFormat& format = {}) {
   const SharedFile file("refused.csv", text);
@@ -29,12 +25,12 @@ std::string refusal_of_text(const std::string& text, const ColumnSelection& sele
 }
 
 TEST(TextHead, NamesComeFromTheHeader) {
-  EXPECT_THAT(read("P01-bom.csv").feature_names, ElementsAre("a", "b"));
-  EXPECT_THAT(read("P15-spaces.csv").target_names, ElementsAre("y"));
-  EXPECT_THAT(read("P08-numeric-header.csv").feature_names, ElementsAre("2019", "2020"));
-  EXPECT_THAT(read("P08-noheader.csv").feature_names, ElementsAre("#0", "#1"));
-  EXPECT_THAT(read("P08-noheader.csv", {}, {.header = Header::yes}).target_names, ElementsAre("1"));
-  EXPECT_EQ(read("P08-noheader.csv", {}, {.header = Header::yes}).total_rows, 7);
+  EXPECT_THAT(read_case("P01-bom.csv").feature_names, ElementsAre("a", "b"));
+  EXPECT_THAT(read_case("P15-spaces.csv").target_names, ElementsAre("y"));
+  EXPECT_THAT(read_case("P08-numeric-header.csv").feature_names, ElementsAre("2019", "2020"));
+  EXPECT_THAT(read_case("P08-noheader.csv").feature_names, ElementsAre("#0", "#1"));
+  EXPECT_THAT(read_case("P08-noheader.csv", {}, {.header = Header::yes}).target_names, ElementsAre("1"));
+  EXPECT_EQ(read_case("P08-noheader.csv", {}, {.header = Header::yes}).total_rows, 7);
 }
 
 TEST(TextHead, ATrailingDelimiterIsOneInEveryRowOrInNone) {

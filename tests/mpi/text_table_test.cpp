@@ -17,6 +17,7 @@ using test::case_path;
 using test::dataset_path;
 using test::expect_base;
 using test::expect_read_or_refused;
+using test::read_case;
 using test::refusal;
 using test::SharedFile;
 using test::whole;
@@ -25,13 +26,9 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TableShare read(const std::string& name, const ColumnSelection& selection = {}, const TextFormat& format = {}) {
-  return read_table(world(), case_path(name), format, selection);
-}
-
 std::string refusal_of_case(const std::string& name, const ColumnSelection& selection = {},
                             const TextFormat& format = {}) {
-  return refusal([&] { return read(name, selection, format); });
+  return refusal([&] { return read_case(name, selection, format); });
 }
 
 std::string refusal_of_text(const std::string& text, const ColumnSelection& selection = {},
@@ -46,12 +43,12 @@ TEST(TextTable, ReadsWhatBrokeOtherReaders) {
         "P07-trailing-header-too.csv", "P08-header.csv", "P08-header-lone-cr.csv", "P08-numeric-header.csv",
         "P09-blank-lines.csv", "P11-duplicate-names.csv", "P15-spaces.csv", "P15-tabs.tsv"}) {
     SCOPED_TRACE(name);
-    expect_base(read(name));
-    expect_base(read(name, {{}, {"y"}}));
+    expect_base(read_case(name));
+    expect_base(read_case(name, {{}, {"y"}}));
   }
-  expect_base(read("P05-decimal-comma.csv", {{"a", "b"}, {"y"}}, {.delimiter = ';', .decimal = ','}));
-  expect_base(read("P08-noheader.csv", {{}, {"#2"}}));
-  expect_base(read("P11-duplicate-target.csv", {{}, {"#2"}}));
+  expect_base(read_case("P05-decimal-comma.csv", {{"a", "b"}, {"y"}}, {.delimiter = ';', .decimal = ','}));
+  expect_base(read_case("P08-noheader.csv", {{}, {"#2"}}));
+  expect_base(read_case("P11-duplicate-target.csv", {{}, {"#2"}}));
 }
 
 TEST(TextTable, RefusesWhereItStandsAndSaysWhere) {
@@ -95,7 +92,7 @@ TEST(TextTable, ReadsEachNumberToTheNearestDouble) {
   std::ifstream index(case_path("P12-numbers.expected.json"));
   const auto expected = nlohmann::json::parse(index);
   std::ifstream numbers(case_path("P12-numbers.csv"));
-  const auto table = whole(read("P12-numbers.csv"));
+  const auto table = whole(read_case("P12-numbers.csv"));
   std::string line;
   std::getline(numbers, line);
   for (const double value : table.features) {
@@ -110,11 +107,11 @@ TEST(TextTable, ReadsEachNumberToTheNearestDouble) {
 }
 
 TEST(TextTable, SharesMayBeEmpty) {
-  const auto one = whole(read("P09-one-row.csv"));
+  const auto one = whole(read_case("P09-one-row.csv"));
   EXPECT_THAT(one.features, ElementsAre(2, 1));
   EXPECT_THAT(one.targets, ElementsAre(2));
-  EXPECT_THAT(whole(read("D01-three-rows.csv")).targets, ElementsAre(2, 4, 6));
-  EXPECT_THAT(whole(read("D03-five-rows.csv")).features, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(whole(read_case("D01-three-rows.csv")).targets, ElementsAre(2, 4, 6));
+  EXPECT_THAT(whole(read_case("D03-five-rows.csv")).features, ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST(TextTable, ReadsTheDataSets) {
@@ -133,7 +130,7 @@ TEST(TextTable, ReadsTheDataSets) {
   EXPECT_THAT(std::vector<double>(exercise.targets.begin(), exercise.targets.begin() + 3), ElementsAre(191, 36, 50));
   EXPECT_EQ(whole(read_table(world(), dataset_path("Longley.csv"), {}, {{}, {"y"}})).targets.front(), 60323);
   EXPECT_EQ(whole(read_table(world(), dataset_path("Norris.csv"), {}, {{}, {"y"}})).rows, 36);
-  const auto constant = whole(read("N02-constant.csv", {{"c"}, {"y"}}));
+  const auto constant = whole(read_case("N02-constant.csv", {{"c"}, {"y"}}));
   EXPECT_EQ(constant.features, std::vector<double>(20, 14.62));
 }
 

@@ -47,6 +47,12 @@ inline std::string dataset_path(const std::string& name) {
   return data_path("datasets/" + name);
 }
 
+/// A table of the cases.
+inline TableShare read_case(const std::string& name, const ColumnSelection& selection = {},
+                            const TextFormat& format = {}) {
+  return read_table(world(), case_path(name), format, selection);
+}
+
 inline std::vector<double> joined(const std::vector<double>& own) {
   std::string bytes(own.size() * sizeof(double), '\0');
   if (!own.empty()) std::memcpy(bytes.data(), own.data(), bytes.size());
