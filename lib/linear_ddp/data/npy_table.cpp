@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,6 +72,7 @@ std::vector<Destination> destinations(const SelectedColumns& selected, TableShar
   };
   add(selected.features, share.features);
   add(selected.targets, share.targets);
+  add(selected.weights, share.weights);
   return all;
 }
 
@@ -93,27 +93,15 @@ void read_rows(const OpenTable& table, std::int64_t offset, std::size_t row_byte
   }
 }
 
-void require_finite(const OpenTable& table, const TableShare& share, std::int64_t first_row) {
-  const auto check = [&](const std::vector<double>& values, const std::vector<std::int64_t>& columns) {
-    const auto bad = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
-    if (bad == values.end()) return;
-    const auto index = static_cast<std::size_t>(bad - values.begin());
-    throw UseError(
-        fmt::format("{}, row {}, column '#{}' (both from 0): {} is not a finite number; complete the row or "
-                    "remove it",
-                    table.file.path(), first_row + static_cast<std::int64_t>(index / columns.size()),
-                    columns[index % columns.size()], *bad));
-  };
-  check(share.features, table.selected.features);
-  check(share.targets, table.selected.targets);
-}
-
-TableShare read_share(const OpenTable& table, std::int64_t first_row, std::int64_t end_row) {
+TableShare read_share(const OpenTable& table, const ColumnSelection& selection, std::int64_t first_row,
+                      std::int64_t end_row) {
   TableShare share = empty_share(table.file, table.names, table.selected);
+  share.first_row = first_row;
   share.rows = end_row - first_row;
   const auto rows = static_cast<std::size_t>(share.rows);
   share.features.resize(rows * share.feature_names.size());
   share.targets.resize(rows * share.target_names.size());
+  share.weights.resize(rows * table.selected.weights.size());
 
   const auto element_bytes = static_cast<std::int64_t>(table.header.decoder.element_bytes);
   if (table.header.fortran_order) {
@@ -128,7 +116,7 @@ TableShare read_share(const OpenTable& table, std::int64_t first_row, std::int64
     read_rows(table, table.header.data_begin + first_row * row_bytes, static_cast<std::size_t>(row_bytes), rows,
               destinations(table.selected, share));
   }
-  require_finite(table, share, first_row);
+  require_usable(share, table.selected, selection);
   return share;
 }
 
@@ -138,7 +126,7 @@ TableShare read_npy_table(const World& world, const std::string& path, const Col
   const auto table = agree(world, [&] { return std::make_unique<OpenTable>(path, selection); });
   require_same_size(world, table->file);
   TableShare share = agree(world, [&] {
-    return read_share(*table, share_begin(table->rows(), world.rank(), world.size()),
+    return read_share(*table, selection, share_begin(table->rows(), world.rank(), world.size()),
                       share_begin(table->rows(), world.rank() + 1, world.size()));
   });
   place_share(world, share);
