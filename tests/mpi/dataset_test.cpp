@@ -140,15 +140,49 @@ TEST(GatherDataset, RefusesWhatFloatCannotHold) {
   }
 }
 
+TEST(GatherDataset, TakesPiecesToTheirRows) {
+  // Two files of three and of two rows a rank: x is the row's number.
+  const std::int64_t ranks = world().size(), rank = world().rank();
+  TableShare share;
+  share.feature_names = {"x"};
+  share.target_names = {"y"};
+  share.total_rows = 5 * ranks;
+  share.rows = 5;
+  share.pieces = {{3 * rank, 3}, {3 * ranks + 2 * rank, 2}};
+  share.labels = {"a", "b"};
+  for (const RowRange& piece : share.pieces) {
+    for (std::int64_t row = piece.first; row < piece.first + piece.count; ++row) {
+      share.features.push_back(static_cast<double>(row));
+      share.targets.push_back(static_cast<double>(row % 2));
+      share.weights.push_back(static_cast<double>(row) / 2);
+    }
+  }
+  const Dataset data = gather_dataset(world(), share);
+  EXPECT_THAT(data.classes, ::testing::ElementsAre("a", "b"));
+  EXPECT_TRUE(data.notices.empty());
+  EXPECT_EQ(data.x.is_shared(), ranks > 1);
+  ASSERT_EQ(data.weights.size(), static_cast<std::size_t>(5 * ranks));
+  for (std::size_t row = 0; row < data.weights.size(); ++row) {
+    EXPECT_EQ(data.x[row], static_cast<float>(row));
+    EXPECT_EQ(data.y[row], static_cast<float>(row % 2));
+    EXPECT_EQ(data.weights[row], static_cast<float>(row) / 2);
+  }
+  share.weights.clear();
+  EXPECT_TRUE(gather_dataset(world(), share).weights.empty());
+  share.features.back() = 1e39;  // of the last row that this rank has
+  EXPECT_THAT(test::message_of<AgreedError>([&] { static_cast<void>(gather_dataset(world(), share)); }),
+              ::testing::HasSubstr("data row " + std::to_string(3 * ranks + 2) + ": 1e+39"));
+}
+
 /// Rows r = 0 … rows - 1 of x = (r, -r) and y = 2 r.
 Dataset numbered(std::int64_t rows) {
-  Dataset data{.rows = rows, .in = 2, .out = 1, .x = {}, .y = {}};
+  std::vector<float> x, y;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto r = static_cast<float>(row);
-    data.x.insert(data.x.end(), {r, -r});
-    data.y.push_back(2 * r);
+    x.insert(x.end(), {r, -r});
+    y.push_back(2 * r);
   }
-  return data;
+  return {.rows = rows, .in = 2, .out = 1, .x = std::move(x), .y = std::move(y)};
 }
 
 TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {

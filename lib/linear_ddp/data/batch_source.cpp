@@ -10,7 +10,7 @@
 namespace ddp {
 namespace {
 
-void gather(const std::vector<float>& values, std::int64_t columns, std::span<const std::int64_t> rows, float* target) {
+void gather(const SharedArray& values, std::int64_t columns, std::span<const std::int64_t> rows, float* target) {
   for (const std::int64_t row : rows) target = std::copy_n(values.data() + row * columns, columns, target);
 }
 
@@ -111,7 +111,7 @@ class AllRows final : public BatchSource {
   void prepare(std::int64_t, std::int64_t) override {}
 
  private:
-  static Buffer<float> upload(Device& device, const std::vector<float>& values, std::int64_t columns,
+  static Buffer<float> upload(Device& device, const SharedArray& values, std::int64_t columns,
                               std::span<const std::int64_t> rows) {
     Buffer<float> result(device, static_cast<std::int64_t>(rows.size()) * columns);
     const auto piece_rows = static_cast<std::size_t>(
