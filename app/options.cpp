@@ -68,10 +68,20 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Data and model");
   add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
   add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
-  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy [synthetic data]", text(options.data));
+  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy; or a pattern, 'part-*.csv' [synthetic data]",
+      text(options.data));
   add(app, "--target", "NAME|#K,...", "target columns, by name or #K (#0 is the first) [the last column]",
       names(options.columns.targets));
-  add(app, "--features", "NAME|#K,...", "feature columns [all that are not targets]", names(options.columns.features));
+  add(app, "--features", "NAME|#K,...", "feature columns [all that are nothing else]", names(options.columns.features));
+  add(app, "--exclude", "NAME|#K,...", "columns that are no features", names(options.columns.excluded));
+  add(app, "--weights", "NAME|#K", "column of the rows' weights [all 1]", text(options.columns.weights));
+  add(app, "--missing", "WHAT", "of a row with a gap (nothing, NA, nan): error, drop, mean of the column [error]",
+      choice<Missing>(options.columns.missing,
+                      {{"error", Missing::error}, {"drop", Missing::drop}, {"mean", Missing::mean}}));
+  add(app, "--task", "NAME", "regression; or the target's values are classes: binary, multiclass [regression]",
+      choice(options.task,
+             Choices<std::optional<Task>>{
+                 {"regression", Task::regression}, {"binary", Task::binary}, {"multiclass", Task::multiclass}}));
   add(app, "--header", "WHETHER", "whether a text table begins with names: auto, yes, no [auto]",
       choice<Header>(options.text.header, {{"auto", Header::automatic}, {"yes", Header::yes}, {"no", Header::no}}));
   add(app, "--delimiter", "C", "between the fields of a text table [, or tab for .tsv]",
@@ -179,7 +189,8 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   }
   if (options.data.empty()) {
     refuse_given(
-        "--target --features --header --delimiter --decimal --standardize --evaluate-train --no-shuffle --drop-last",
+        "--target --features --exclude --weights --missing --task --header --delimiter --decimal --standardize "
+        "--evaluate-train --no-shuffle --drop-last",
         "needs --data FILE: there is no table to apply it to");
     if (options.global_batch == 0) throw UseError("--global-batch full needs --data FILE: synthetic rows have no end");
   } else {

@@ -10,6 +10,7 @@
 #include <linear_ddp/device/select.hpp>
 #include <linear_ddp/optim/sgd.hpp>
 #include <linear_ddp/parallel/distributed_data_parallel.hpp>
+#include "task.hpp"
 
 namespace ddp::app {
 
@@ -18,9 +19,10 @@ enum class Command { train, info };
 /// The command line of `linear_ddp [train]`, checked.
 struct TrainOptions {
   std::int64_t in = 10, out = 10;  ///< of the synthetic data
-  std::string data;                ///< empty: synthetic
+  std::string data;                ///< a file or a pattern; empty: synthetic
   TextFormat text;
   ColumnSelection columns;
+  std::optional<Task> task;
   bool standardize = false;
   bool bias = true;
   std::string init = "torch";  ///< or "zeros", or a file

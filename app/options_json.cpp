@@ -15,9 +15,16 @@ nlohmann::ordered_json or_null(const std::string& path) {
 
 void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
   static constexpr std::array headers{"auto", "yes", "no"};
+  static constexpr std::array policies{"error", "drop", "mean"};
+  static constexpr std::array tasks{"regression", "binary", "multiclass"};
   json["data"] = options.data;
   json["target"] = options.columns.targets;
   json["features"] = options.columns.features;
+  json["exclude"] = options.columns.excluded;
+  json["weights"] = or_null(options.columns.weights);
+  json["missing"] = policies.at(static_cast<std::size_t>(options.columns.missing));
+  json["task"] = nullptr;  // by the loss
+  if (options.task) json["task"] = tasks.at(static_cast<std::size_t>(*options.task));
   json["header"] = headers.at(static_cast<std::size_t>(options.text.header));
   json["delimiter"] = nullptr;  // by extension
   if (options.text.delimiter != 0) json["delimiter"] = std::string(1, options.text.delimiter);

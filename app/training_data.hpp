@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include <linear_ddp/data/dataset.hpp>
+#include "options.hpp"
+
+namespace ddp::app {
+
+struct TrainingData {
+  TableShare share;  ///< names only, once the rows are gathered
+  std::optional<Standardizer> standardizer;
+  Dataset rows;
+};
+
+/// Collective. The table of --data, as --task wants its target; nothing without one. What a person should know of it
+/// goes to stderr.
+[[nodiscard]] std::optional<TrainingData> load_data(const World& world, const TrainOptions& options);
+
+}  // namespace ddp::app
