@@ -57,8 +57,10 @@ TEST(CommandLine, OptionsThatAreNotThereYetAreRefusedByName) {
 
 TEST(CommandLine, OptionsThatWouldBeIgnoredAreRefused) {
   const std::vector<std::vector<std::string>> of_tables{
-      {"--target", "y"}, {"--features", "a"}, {"--header", "no"},   {"--delimiter", ";"}, {"--decimal", ","},
-      {"--standardize"}, {"--no-shuffle"},    {"--evaluate-train"}, {"--drop-last"},      {"--global-batch", "full"}};
+      {"--target", "y"},     {"--features", "a"},       {"--exclude", "b"}, {"--weights", "w"},
+      {"--missing", "drop"}, {"--task", "binary"},      {"--header", "no"}, {"--delimiter", ";"},
+      {"--decimal", ","},    {"--standardize"},         {"--no-shuffle"},   {"--evaluate-train"},
+      {"--drop-last"},       {"--global-batch", "full"}};
   for (const auto& arguments : of_tables) {
     expect_refusal(1, arguments, 2, AllOf(HasSubstr(arguments[0]), HasSubstr("needs --data")));
   }
