@@ -190,7 +190,8 @@ TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {
   const Dataset data = numbered(5);
   SamplerOptions options{.rank = 0, .ranks = 1, .global_batch = 6, .drop_last = true};
   const auto message = [&] {
-    return test::message_of<UseError>([&] { static_cast<void>(make_dataset_batches(*device, data, options)); });
+    return test::message_of<UseError>(
+        [&] { static_cast<void>(make_dataset_batches(*device, data, {.sampler = options})); });
   };
   EXPECT_THAT(message(), ::testing::AllOf(::testing::HasSubstr("no step"), ::testing::HasSubstr("5 rows"),
                                           ::testing::HasSubstr("a step's 6"), ::testing::HasSubstr("--drop-last")));
@@ -198,14 +199,14 @@ TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {
   options.repeat = true;
   EXPECT_THAT(message(), ::testing::HasSubstr("the 7 ranks"));
   options.drop_last = false;
-  EXPECT_EQ(make_dataset_batches(*device, data, options)->steps_per_epoch(), 2);
+  EXPECT_EQ(make_dataset_batches(*device, data, {.sampler = options})->steps_per_epoch(), 2);
 }
 
 TEST(DatasetBatches, HoldTheDataSetsRowsWhateverTheOptionsSay) {
   const auto device = make_cpu_device();
   const Dataset data = numbered(9);
   for (const std::int64_t global_batch : {2, 9}) {
-    const auto batches = make_dataset_batches(*device, data, {.rows = 1000, .global_batch = global_batch});
+    const auto batches = make_dataset_batches(*device, data, {.sampler = {.rows = 1000, .global_batch = global_batch}});
     EXPECT_EQ(batches->rows_per_epoch(), 9);
     std::vector<float> targets;
     for (std::int64_t step = 0; step < batches->steps_per_epoch(); ++step) {
@@ -224,7 +225,8 @@ TEST(SyntheticBatches, OfMoreThanAMachineCanCountAreRefused) {
   const auto device = make_cpu_device();
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   const auto make = [&](std::int64_t rows, std::int64_t in, std::int64_t out, std::int64_t steps, int ranks) {
-    static_cast<void>(make_synthetic_batches(*device, TorchGenerator(0), {.in = in, .out = out}, rows, steps, ranks));
+    static_cast<void>(
+        make_synthetic_batches(*device, TorchGenerator(0), {.in = in, .out = out}, rows, steps, 1, ranks));
   };
   EXPECT_NO_THROW(make(20, 10, 10, most / 40, 2));
   // 10 times this is 2^64 + 4: x would have 4 values.
