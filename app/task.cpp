@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -28,6 +29,10 @@ std::optional<double> as_number(const std::string& text) {
 }
 
 }  // namespace
+
+const char* name_of(Task task) {
+  return std::array{"regression", "binary", "multiclass"}.at(static_cast<std::size_t>(task));
+}
 
 void require_classes(Task task, const TableShare& share) {
   if (task == Task::regression) return;

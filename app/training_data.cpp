@@ -16,7 +16,7 @@ void print_notices(const World& world, const std::vector<std::string>& notices) 
 
 std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
   if (options.data.empty()) return std::nullopt;
-  const Task task = options.task.value_or(Task::regression);
+  const Task task = options.task();
   ColumnSelection columns = options.columns;
   if (task != Task::regression) columns.target_kind = TargetKind::labels;
   TrainingData data;
