@@ -134,7 +134,7 @@ Parts parts_of(const Bench& bench, const Shape& shape, ddp::Model& model, const 
       scratch.matmul = std::make_unique<ddp::CudaMatmul>(stream);
       const auto products = [rows = rows, in = in, out = out, x, w = model.parameters().data(), &scratch] {
         scratch.matmul->forward(rows, in, out, x, w, nullptr, scratch.y.data());
-        scratch.matmul->gradient(rows, in, out, x, scratch.y.data(), scratch.gradient.data(), nullptr);
+        scratch.matmul->gradient(rows, in, out, x, scratch.y.data(), false, scratch.gradient.data(), nullptr);
       };
       products();
       device.synchronize();
