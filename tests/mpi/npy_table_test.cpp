@@ -3,17 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <limits>
 #include <random>
 
+#include "support/bytes_of.hpp"
 #include "support/table_file.hpp"
 
 namespace ddp {
 namespace {
 
+using test::bytes_of;
 using test::case_path;
 using test::expect_base;
 using test::expect_read_or_refused;
@@ -34,17 +33,6 @@ std::string npy(const std::string& literal, const std::string& data, char versio
   std::string length{static_cast<char>(literal.size() & 0xFF), static_cast<char>(literal.size() >> 8)};
   if (version > 1) length += std::string(2, '\0');
   return "\x93NUMPY" + std::string{version, '\0'} + length + literal + data;
-}
-
-template <class T>
-std::string bytes_of(const std::vector<T>& values, bool swapped = false) {
-  std::string bytes;
-  for (const T value : values) {
-    auto one = std::bit_cast<std::array<char, sizeof(T)>>(value);
-    if (swapped) std::reverse(one.begin(), one.end());
-    bytes.append(one.data(), one.size());
-  }
-  return bytes;
 }
 
 std::string refusal_of(const std::string& content) {

@@ -33,6 +33,20 @@ struct TextFormat {
   char decimal = '.';
 };
 
+enum class FileFormat { by_extension, csv, tsv, npy, npz, safetensors, libsvm, hdf5 };
+
+/// Which arrays of a file hold the features and the targets.
+struct ArrayKeys {
+  std::string x = "X", y = "y";
+};
+
+/// What is not for all formats.
+struct FileOptions {
+  FileFormat format = FileFormat::by_extension;
+  ArrayKeys keys;           ///< npz, safetensors, hdf5
+  bool zero_based = false;  ///< libsvm: indices start at 0
+};
+
 /// One rank's rows of a table: a contiguous share, [first_row, first_row + rows) of total_rows.
 struct TableShare {
   std::vector<std::string> feature_names, target_names;
@@ -48,8 +62,16 @@ struct TableShare {
                                          const ColumnSelection& selection);
 [[nodiscard]] TableShare read_npy_table(const World& world, const std::string& path, const ColumnSelection& selection);
 
-/// By the file's extension: .csv, .tsv (tab), .npy; `text` is for csv and tsv (a delimiter of 0: by extension).
+/// Collective. [x | y]: columns are named after the keys, "X#0", "X#1", …, and "y" when it has but one. The targets are
+/// y's columns unless `selection` has others. Throws AgreedError that lists the keys when one is not there.
+[[nodiscard]] TableShare read_safetensors_table(const World& world, const std::string& path, const ArrayKeys& keys,
+                                                const ColumnSelection& selection);
+
+/// By the file's format; `text` is for csv and tsv (a delimiter of 0: by format, then by extension).
 [[nodiscard]] TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
-                                    const ColumnSelection& selection);
+                                    const ColumnSelection& selection, const FileOptions& options = {});
+
+/// What the file's extension stands for. Throws UseError that lists those there are.
+[[nodiscard]] FileFormat format_of(const std::string& path);
 
 }  // namespace ddp
