@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "support/bytes_of.hpp"
+#include "support/npy_file.hpp"
 #include "support/table_file.hpp"
 
 namespace ddp {
@@ -16,6 +16,7 @@ using test::bytes_of;
 using test::case_path;
 using test::expect_base;
 using test::expect_read_or_refused;
+using test::npy;
 using test::read_case;
 using test::refusal;
 using test::SharedFile;
@@ -27,12 +28,6 @@ using ::testing::HasSubstr;
 
 std::string refusal_of_case(const std::string& name) {
   return refusal([&] { return read_case(name); });
-}
-
-std::string npy(const std::string& literal, const std::string& data, char version = 1) {
-  std::string length{static_cast<char>(literal.size() & 0xFF), static_cast<char>(literal.size() >> 8)};
-  if (version > 1) length += std::string(2, '\0');
-  return "\x93NUMPY" + std::string{version, '\0'} + length + literal + data;
 }
 
 std::string refusal_of(const std::string& content) {

@@ -14,6 +14,7 @@ packages=(
   libfmt-dev              # messages
   nlohmann-json3-dev      # metrics
   libfast-float-dev       # parsing
+  zlib1g-dev              # .npz
   libgtest-dev            # tests
   libgmock-dev            # matchers
 )

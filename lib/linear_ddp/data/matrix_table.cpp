@@ -83,6 +83,17 @@ TableShare read_share(MatrixTable& table, std::int64_t first_row, std::int64_t e
 
 }  // namespace
 
+std::unique_ptr<MatrixTable> open_matrix_table(const World& world, const std::string& path,
+                                               const std::function<void(MatrixTable&)>& open) {
+  auto table = agree(world, [&] {
+    auto opened = std::make_unique<MatrixTable>(path);
+    open(*opened);
+    return opened;
+  });
+  require_same_size(world, table->file);
+  return table;
+}
+
 void take_matrix(MatrixTable& table, std::unique_ptr<Matrix> matrix, const ColumnSelection& selection) {
   table.matrix = std::move(matrix);
   table.names = names_of(*table.matrix, "");
@@ -110,7 +121,6 @@ void take_matrices(MatrixTable& table, std::unique_ptr<Matrix> x, std::unique_pt
 }
 
 TableShare read_matrix_table(const World& world, MatrixTable& table) {
-  require_same_size(world, table.file);
   const std::int64_t rows = table.matrix->rows();
   TableShare share = agree(world, [&] {
     return read_share(table, share_begin(rows, world.rank(), world.size()),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@ struct MatrixTable {
   std::vector<std::string> names;  ///< of its columns
   SelectedColumns selected;
 };
+
+/// Collective. `open` gives the table its matrix and its columns, on each rank.
+[[nodiscard]] std::unique_ptr<MatrixTable> open_matrix_table(const World& world, const std::string& path,
+                                                             const std::function<void(MatrixTable&)>& open);
 
 /// The matrix's columns are "#0", "#1", ….
 void take_matrix(MatrixTable& table, std::unique_ptr<Matrix> matrix, const ColumnSelection& selection);

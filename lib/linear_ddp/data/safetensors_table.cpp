@@ -8,7 +8,6 @@
 #include <linear_ddp/data/matrix_table.hpp>
 #include <linear_ddp/data/safetensors_header.hpp>
 #include <linear_ddp/data/stored_matrix.hpp>
-#include <linear_ddp/launch/agree.hpp>
 
 namespace ddp {
 namespace {
@@ -37,13 +36,11 @@ std::unique_ptr<Matrix> open_tensor(const InputFile& file, const SafetensorsHead
 
 TableShare read_safetensors_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                   const ColumnSelection& selection) {
-  const auto table = agree(world, [&] {
-    auto opened = std::make_unique<MatrixTable>(path);
-    const SafetensorsHeader header = read_safetensors_header(opened->file);
-    auto x = open_tensor(opened->file, header, keys.x);
-    auto y = open_tensor(opened->file, header, keys.y);
-    take_matrices(*opened, std::move(x), std::move(y), keys, selection);
-    return opened;
+  const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
+    const SafetensorsHeader header = read_safetensors_header(opened.file);
+    auto x = open_tensor(opened.file, header, keys.x);
+    auto y = open_tensor(opened.file, header, keys.y);
+    take_matrices(opened, std::move(x), std::move(y), keys, selection);
   });
   return read_matrix_table(world, *table);
 }

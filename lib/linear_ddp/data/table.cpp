@@ -19,7 +19,8 @@ struct Extension {
 };
 
 constexpr std::array extensions{Extension{".csv", FileFormat::csv}, Extension{".tsv", FileFormat::tsv},
-                                Extension{".npy", FileFormat::npy}, Extension{".safetensors", FileFormat::safetensors}};
+                                Extension{".npy", FileFormat::npy}, Extension{".npz", FileFormat::npz},
+                                Extension{".safetensors", FileFormat::safetensors}};
 
 }  // namespace
 
@@ -41,6 +42,8 @@ TableShare read_table(const World& world, const std::string& path, const TextFor
   switch (format) {
     case FileFormat::npy:
       return read_npy_table(world, path, selection);
+    case FileFormat::npz:
+      return read_npz_table(world, path, options.keys, selection);
     case FileFormat::safetensors:
       return read_safetensors_table(world, path, options.keys, selection);
     default:

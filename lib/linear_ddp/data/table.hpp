@@ -66,6 +66,9 @@ struct TableShare {
 /// y's columns unless `selection` has others. Throws AgreedError that lists the keys when one is not there.
 [[nodiscard]] TableShare read_safetensors_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                                 const ColumnSelection& selection);
+/// The same for NumPy's archives of arrays. The CRC-32 of what is read is checked.
+[[nodiscard]] TableShare read_npz_table(const World& world, const std::string& path, const ArrayKeys& keys,
+                                        const ColumnSelection& selection);
 
 /// By the file's format; `text` is for csv and tsv (a delimiter of 0: by format, then by extension).
 [[nodiscard]] TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
