@@ -18,9 +18,13 @@ struct Extension {
   FileFormat format;
 };
 
-constexpr std::array extensions{Extension{".csv", FileFormat::csv}, Extension{".tsv", FileFormat::tsv},
-                                Extension{".npy", FileFormat::npy}, Extension{".npz", FileFormat::npz},
-                                Extension{".safetensors", FileFormat::safetensors}};
+constexpr std::array extensions{Extension{".csv", FileFormat::csv},
+                                Extension{".tsv", FileFormat::tsv},
+                                Extension{".npy", FileFormat::npy},
+                                Extension{".npz", FileFormat::npz},
+                                Extension{".safetensors", FileFormat::safetensors},
+                                Extension{".svm", FileFormat::libsvm},
+                                Extension{".libsvm", FileFormat::libsvm}};
 
 }  // namespace
 
@@ -46,6 +50,8 @@ TableShare read_table(const World& world, const std::string& path, const TextFor
       return read_npz_table(world, path, options.keys, selection);
     case FileFormat::safetensors:
       return read_safetensors_table(world, path, options.keys, selection);
+    case FileFormat::libsvm:
+      return read_libsvm_table(world, path, options.zero_based);
     default:
       TextFormat completed = text;
       if (completed.delimiter == 0) completed.delimiter = format == FileFormat::tsv ? '\t' : ',';

@@ -51,9 +51,10 @@ struct FileOptions {
 struct TableShare {
   std::vector<std::string> feature_names, target_names;
   std::int64_t total_rows = 0, first_row = 0, rows = 0;
-  std::vector<double> features;  ///< [rows, feature_names.size()], row-major
-  std::vector<double> targets;   ///< [rows, target_names.size()], row-major
-  std::string path;              ///< where it was read from, for messages; may be empty
+  std::vector<double> features;      ///< [rows, feature_names.size()], row-major
+  std::vector<double> targets;       ///< [rows, target_names.size()], row-major
+  std::string path;                  ///< where it was read from, for messages; may be empty
+  std::vector<std::string> notices;  ///< what a person should know; the same on all ranks
 };
 
 /// Collective. Each rank reads and parses only its share of the file. Throws AgreedError: file, line (or byte), column
@@ -69,6 +70,10 @@ struct TableShare {
 /// The same for NumPy's archives of arrays. The CRC-32 of what is read is checked.
 [[nodiscard]] TableShare read_npz_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                         const ColumnSelection& selection);
+
+/// Collective. "label index:value …" lines. The features are named by their indices, from 1 (or 0) to the highest of
+/// all ranks' rows; a value that is not given is 0. `qid:` is ignored, with a notice.
+[[nodiscard]] TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based);
 
 /// By the file's format; `text` is for csv and tsv (a delimiter of 0: by format, then by extension).
 [[nodiscard]] TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
