@@ -24,7 +24,9 @@ constexpr std::array extensions{Extension{".csv", FileFormat::csv},
                                 Extension{".npz", FileFormat::npz},
                                 Extension{".safetensors", FileFormat::safetensors},
                                 Extension{".svm", FileFormat::libsvm},
-                                Extension{".libsvm", FileFormat::libsvm}};
+                                Extension{".libsvm", FileFormat::libsvm},
+                                Extension{".h5", FileFormat::hdf5},
+                                Extension{".hdf5", FileFormat::hdf5}};
 
 }  // namespace
 
@@ -50,6 +52,8 @@ TableShare read_table(const World& world, const std::string& path, const TextFor
       return read_npz_table(world, path, options.keys, selection);
     case FileFormat::safetensors:
       return read_safetensors_table(world, path, options.keys, selection);
+    case FileFormat::hdf5:
+      return read_hdf5_table(world, path, options.keys, selection);
     case FileFormat::libsvm:
       return read_libsvm_table(world, path, options.zero_based);
     default:

@@ -71,6 +71,10 @@ struct TableShare {
 [[nodiscard]] TableShare read_npz_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                         const ColumnSelection& selection);
 
+/// The same for HDF5; keys may lead through groups, "grp/y". Throws AgreedError in a build without HDF5.
+[[nodiscard]] TableShare read_hdf5_table(const World& world, const std::string& path, const ArrayKeys& keys,
+                                         const ColumnSelection& selection);
+
 /// Collective. "label index:value …" lines. The features are named by their indices, from 1 (or 0) to the highest of
 /// all ranks' rows; a value that is not given is 0. `qid:` is ignored, with a notice.
 [[nodiscard]] TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based);
