@@ -4,7 +4,7 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--exclude --x --y --labels --format --missing --zero-based --valid --task --hidden --activation --betas --eps "
+    "--exclude --missing --valid --task --hidden --activation --betas --eps "
     "--amsgrad --clip-grad-norm --schedule --tolerance --l2 --C --alpha --l2-path --folds --sweep --weights "
     "--class-weights --label-smoothing --patience --save-best --accumulate --bucket-cap-mb --first-bucket-mb "
     "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "

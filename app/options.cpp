@@ -9,6 +9,7 @@
 #include <functional>
 
 #include <linear_ddp/base/nearest.hpp>
+#include "format_options.hpp"
 #include "option_texts.hpp"
 #include "option_values.hpp"
 
@@ -68,7 +69,8 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Data and model");
   add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
   add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
-  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy [synthetic data]", text(options.data));
+  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5 [synthetic data]",
+      text(options.data));
   add(app, "--target", "NAME|#K,...", "target columns, by name or #K (#0 is the first) [the last column]",
       names(options.columns.targets));
   add(app, "--features", "NAME|#K,...", "feature columns [all that are not targets]", names(options.columns.features));
@@ -77,6 +79,13 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   add(app, "--delimiter", "C", "between the fields of a text table [, or tab for .tsv]",
       character(options.text.delimiter));
   add(app, "--decimal", "C", "decimal point of a text table [.]", character(options.text.decimal));
+  add(app, "--format", "NAME", "of --data: csv, tsv, npy, npz, safetensors, libsvm, hdf5 [by extension]",
+      choice<FileFormat>(options.file.format, formats()));
+  add(app, "--x", "KEY", "array of the features in .npz, .safetensors, .h5 [X]", text(options.file.keys.x));
+  add(app, "--y", "KEY", "array of the targets there [y]", text(options.file.keys.y));
+  add(app, "--labels", "FILE", "the targets, .npy or .csv of one column; --data then holds features only",
+      text(options.file.targets_file));
+  app.add_flag("--zero-based", options.file.zero_based, "the indices of a .svm file start at 0");
   app.add_flag("--standardize", options.standardize,
                "scale each feature to mean 0 and deviation 1; folded back on saving");
   app.add_flag_callback(
@@ -142,11 +151,12 @@ bool same_file(const std::string& a, const std::string& b) {
 
 /// Writing the one would destroy the other. (A model may be trained on in its place: it is replaced as a whole.)
 void refuse_one_file_for_two(const TrainOptions& options) {
-  const std::array<std::pair<const char*, std::string>, 4> files{
+  const std::array<std::pair<const char*, std::string>, 5> files{
       {{"--data", options.data},
        {"--init", options.init_is_file() ? options.init : ""},
        {"--save", options.save},
-       {"--metrics", options.metrics}}};
+       {"--metrics", options.metrics},
+       {"--labels", options.file.targets_file}}};
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const auto& [one, one_path] = files[j];
@@ -179,14 +189,13 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   }
   if (options.data.empty()) {
     refuse_given(
-        "--target --features --header --delimiter --decimal --standardize --evaluate-train --no-shuffle --drop-last",
+        "--target --features --header --delimiter --decimal --format --x --y --labels --zero-based --standardize "
+        "--evaluate-train --no-shuffle --drop-last",
         "needs --data FILE: there is no table to apply it to");
     if (options.global_batch == 0) throw UseError("--global-batch full needs --data FILE: synthetic rows have no end");
   } else {
     refuse_given("--in --out", "is for synthetic data: a table has its own columns; see --target and --features");
-    if (options.data.ends_with(".npy")) {
-      refuse_given("--header --delimiter --decimal", "is for text tables, and --data " + options.data + " is none");
-    }
+    refuse_for_other_formats(options, refuse_given);
     if (options.metrics.empty()) refuse_given("--log-every", "with --data needs --metrics FILE: its lines go there");
   }
   refuse_one_file_for_two(options);

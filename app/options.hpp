@@ -21,6 +21,7 @@ struct TrainOptions {
   std::string data;                ///< empty: synthetic
   TextFormat text;
   ColumnSelection columns;
+  FileOptions file;
   bool standardize = false;
   bool bias = true;
   std::string init = "torch";  ///< or "zeros", or a file

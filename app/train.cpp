@@ -18,15 +18,10 @@
 #include "console.hpp"
 #include "model_file.hpp"
 #include "runtime.hpp"
+#include "training_data.hpp"
 
 namespace ddp::app {
 namespace {
-
-struct TrainingData {
-  TableShare share;  // names only, once the rows are gathered
-  std::optional<Standardizer> standardizer;
-  Dataset rows;
-};
 
 /// How long to train, and on how much at once.
 struct Plan {
@@ -45,21 +40,6 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 Metrics open_metrics(const World& world, const TrainOptions& options) {
   return agree(world,
                [&] { return world.rank() != 0 || options.metrics.empty() ? Metrics{} : Metrics(options.metrics); });
-}
-
-/// Collective.
-std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
-  if (options.data.empty()) return std::nullopt;
-  TrainingData data;
-  data.share = read_table(world, options.data, options.text, options.columns);
-  if (options.standardize) {
-    data.standardizer.emplace(world, data.share);
-    data.standardizer->apply(data.share);
-  }
-  data.rows = gather_dataset(world, data.share);
-  data.share.features = {};
-  data.share.targets = {};
-  return data;
 }
 
 Plan make_plan(const World& world, const TrainOptions& options, const std::optional<TrainingData>& data) {

@@ -178,6 +178,25 @@ TEST(NpyTable, SharesGoOverBlocksInBothOrders) {
   }
 }
 
+TEST(NpyTable, TargetsMayBeInAFileOfTheirOwn) {
+  const auto read = [](const std::string& data, const std::string& targets) {
+    return read_table(world(), data, {}, {}, {.format = {}, .keys = {}, .zero_based = false, .targets_file = targets});
+  };
+  const SharedFile x("x.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (8, 2)}",
+                                  bytes_of<double>({0, 0, 1, 0, 0, 1, 1, 1, 2, 1, 3, -1, -1, 2, 0.5, 0.25})));
+  const SharedFile y("y.csv", "target\n1\n3\n-2\n0\n2\n10\n-7\n1.25\n"), a("a.csv", "a\n1\n2\n");
+  const auto share = read(x.path(), y.path());
+  expect_base(share);
+  EXPECT_THAT(share.target_names, ElementsAre("target"));
+  const auto ones = whole(read(x.path(), case_path("P25-1d.npy")));
+  EXPECT_EQ(ones.rows, 8);
+  EXPECT_EQ(ones.targets.size(), 8U);
+  EXPECT_EQ(whole(read(y.path(), case_path("P25-1d.npy"))).features.size(), 8U);
+  EXPECT_THAT(refusal([&] { return read(x.path(), a.path()); }), AllOf(HasSubstr("has 2 rows"), HasSubstr("has 8")));
+  EXPECT_THAT(refusal([&] { return read(x.path(), x.path()); }), HasSubstr("2 columns, but the targets are one"));
+  EXPECT_THAT(refusal([&] { return read(case_path("P30-good.safetensors"), y.path()); }), HasSubstr("P30-good"));
+}
+
 TEST(NpyTable, AnyBytesAreReadOrRefused) {
   constexpr std::string_view alphabet = "'(),:0189<>fiu{}";
   for (const char* name : {"P20-fortran.npy", "P22-i4.npy", "P22-f2.npy", "P23-v2.npy", "P25-1d.npy"}) {

@@ -68,7 +68,12 @@ SelectedColumns select_columns(const std::vector<std::string>& names, const Colu
   };
 
   for (const auto& wanted : selection.targets) take(find_column(names, wanted), Role::target, columns.targets);
-  if (selection.targets.empty()) take(names.size() - 1, Role::target, columns.targets);
+  if (selection.contents == Contents::targets_only) {
+    for (std::size_t column = 0; column < names.size(); ++column) take(column, Role::target, columns.targets);
+    return columns;
+  }
+  if (selection.targets.empty() && selection.contents == Contents::both)
+    take(names.size() - 1, Role::target, columns.targets);
   for (const auto& wanted : selection.features) take(find_column(names, wanted), Role::feature, columns.features);
   for (std::size_t column = 0; selection.features.empty() && column < names.size(); ++column) {
     if (roles[column] == Role::none) take(column, Role::feature, columns.features);

@@ -13,7 +13,7 @@ TableShare read_npy_table(const World& world, const std::string& path, const Col
   const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     auto bytes = std::make_unique<FilePart>(path, opened.file, 0, opened.file.size());
     const ArrayLayout layout = read_npy_header(*bytes);
-    if (layout.shape.size() == 1) {
+    if (layout.shape.size() == 1 && selection.contents != Contents::targets_only) {
       throw UseError(
           fmt::format("{}: the array's shape is {}; a table's is (rows, columns)", path, shape_text(layout.shape)));
     }

@@ -8,6 +8,7 @@
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/input_file.hpp>
+#include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/launch/agree.hpp>
 
 namespace ddp {
@@ -41,8 +42,37 @@ FileFormat format_of(const std::string& path) {
                              path, excerpt(extension), known));
 }
 
+namespace {
+
+TableShare read_with_targets(const World& world, const std::string& path, const TextFormat& text,
+                             const ColumnSelection& selection, const FileOptions& options) {
+  agree(world, [&] {
+    const auto has_columns = [](FileFormat format) {
+      return format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy;
+    };
+    const auto format = options.format == FileFormat::by_extension ? format_of(path) : options.format;
+    const std::string* const wrong = !has_columns(format)                            ? &path
+                                     : !has_columns(format_of(options.targets_file)) ? &options.targets_file
+                                                                                     : nullptr;
+    if (wrong == nullptr) return;
+    throw UseError(fmt::format("{}: features and targets in files of their own can be .csv, .tsv and .npy", *wrong));
+  });
+  ColumnSelection features = selection;
+  features.contents = Contents::features_only;
+  FileOptions own = options;
+  own.targets_file.clear();
+  TableShare share = read_table(world, path, text, features, own);
+  take_targets(world, share,
+               read_table(world, options.targets_file, text,
+                          {.features = {}, .targets = {}, .contents = Contents::targets_only}));
+  return share;
+}
+
+}  // namespace
+
 TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
                       const ColumnSelection& selection, const FileOptions& options) {
+  if (!options.targets_file.empty()) return read_with_targets(world, path, text, selection, options);
   const auto format =
       agree(world, [&] { return options.format == FileFormat::by_extension ? format_of(path) : options.format; });
   switch (format) {

@@ -8,10 +8,14 @@
 
 namespace ddp {
 
+/// Whether the features and the targets are in one file.
+enum class Contents { both, features_only, targets_only };
+
 /// Which columns of a table are features and which are targets. A column is given by its name, or as "#K" (K from 0).
 /// Empty targets: the last column. Empty features: all columns that are not targets.
 struct ColumnSelection {
   std::vector<std::string> features, targets;
+  Contents contents = Contents::both;  ///< one of the two, without the other: all columns
 };
 
 /// The selection carried out: column numbers in the order in which they were asked for.
@@ -43,8 +47,9 @@ struct ArrayKeys {
 /// What is not for all formats.
 struct FileOptions {
   FileFormat format = FileFormat::by_extension;
-  ArrayKeys keys;           ///< npz, safetensors, hdf5
-  bool zero_based = false;  ///< libsvm: indices start at 0
+  ArrayKeys keys;            ///< npz, safetensors, hdf5
+  bool zero_based = false;   ///< libsvm: indices start at 0
+  std::string targets_file;  ///< npy or csv of one column, for npy, csv and tsv that then have features only
 };
 
 /// One rank's rows of a table: a contiguous share, [first_row, first_row + rows) of total_rows.
