@@ -14,10 +14,9 @@ void print_out(const std::string& text) {
   }
 }
 
-void Console::expect(std::int64_t epochs, std::int64_t steps, double lr) {
+void Console::expect(std::int64_t epochs, std::int64_t steps) {
   epochs_ = epochs;
   steps_ = steps;
-  lr_ = lr;
 }
 
 void Console::line(const char* label, const std::string& text) {
@@ -43,14 +42,17 @@ void Console::on_step(const StepReport& report) {
                   {"step", report.step},
                   {"epoch", report.epoch},
                   {"loss", report.loss},
-                  {"lr", lr_},
+                  {"lr", report.lr},
                   {"rows", report.rows}});
   if (steps_ > 0 && is_due(report.step, steps_)) line("step", fmt::format("{}  loss {:.7g}", report.step, report.loss));
 }
 
 void Console::on_epoch(const EpochReport& report) {
-  metrics_.write(
-      {{"event", "epoch"}, {"epoch", report.epoch}, {"step", report.step}, {"train_loss", report.train_loss}});
+  metrics_.write({{"event", "epoch"},
+                  {"epoch", report.epoch},
+                  {"step", report.step},
+                  {"lr", report.lr},
+                  {"train_loss", report.train_loss}});
   if (epochs_ > 0 && is_due(report.epoch + 1, epochs_)) {
     line("epoch", fmt::format("{}  train loss {:.7g}", report.epoch + 1, report.train_loss));
   }

@@ -19,7 +19,7 @@ class Console final : public TrainingObserver {
   Console(bool quiet, Metrics metrics) : quiet_(quiet), metrics_(std::move(metrics)) {}
 
   /// How many epochs and steps will be reported, so that a long training prints some 20 lines, not thousands.
-  void expect(std::int64_t epochs, std::int64_t steps, double lr);
+  void expect(std::int64_t epochs, std::int64_t steps);
 
   /// "model      Linear(10 -> 10), 110 parameters"
   void line(const char* label, const std::string& text);
@@ -40,7 +40,6 @@ class Console final : public TrainingObserver {
   bool quiet_;
   Metrics metrics_;
   std::int64_t epochs_ = 1, steps_ = 1, next_shown_ = 1;
-  double lr_ = 0;
 };
 
 }  // namespace ddp::app

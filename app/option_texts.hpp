@@ -4,9 +4,9 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--exclude --missing --valid --task --hidden --activation --betas --eps "
-    "--amsgrad --clip-grad-norm --schedule --tolerance --l2 --C --alpha --l2-path --folds --sweep --weights "
-    "--class-weights --label-smoothing --patience --save-best --accumulate --bucket-cap-mb --first-bucket-mb "
+    "--valid --hidden --activation "
+    "--tolerance --C --alpha --l2-path --folds --sweep "
+    "--patience --save-best --bucket-cap-mb --first-bucket-mb "
     "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
     "--report --trace --progress -v --config";
 inline constexpr const char* not_yet_commands = "predict evaluate bench";

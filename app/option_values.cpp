@@ -16,6 +16,49 @@ double parse_number(const std::string& option, const std::string& text, double l
   return value;
 }
 
+std::vector<double> parse_numbers(const std::string& option, const std::string& text) {
+  std::vector<double> numbers;
+  for (const auto& one : split_names(text)) numbers.push_back(parse_number(option, one, 0));
+  return numbers;
+}
+
+LrSchedule parse_schedule(const std::string& option, const std::string& text) {
+  const auto parts = split_names(text, ':');
+  const auto refuse = [&](const char* form) {
+    throw UseError(fmt::format("{}: '{:.40}' is not of the form {}", option, text, form));
+  };
+  const auto given = [&](std::size_t part) { return parts.size() > part; };
+  const auto number = [&](std::size_t part) { return parse_number(option, parts[part], 0); };
+  const auto steps = [&](std::size_t part) { return parse_whole<std::int64_t>(option, parts[part], 1); };
+  using Kind = LrSchedule::Kind;
+  LrSchedule schedule;
+  schedule.kind = choose<Kind>(
+      option, parts[0],
+      {{"constant", Kind::constant}, {"step", Kind::step}, {"cosine", Kind::cosine}, {"linear", Kind::linear}});
+  switch (schedule.kind) {
+    case Kind::constant:
+      if (given(1)) refuse("constant");
+      break;
+    case Kind::step:
+      if (!given(1) || given(3)) refuse("step:SIZE[:GAMMA]");
+      schedule.steps = steps(1);
+      if (given(2)) schedule.gamma = number(2);
+      break;
+    case Kind::cosine:
+      if (given(3)) refuse("cosine[:STEPS[:ETA_MIN]]");
+      schedule.steps = given(1) ? steps(1) : 0;
+      if (given(2)) schedule.eta_min = number(2);
+      break;
+    case Kind::linear:
+      if (parts.size() != 4) refuse("linear:START:END:STEPS");
+      schedule.start_factor = number(1);
+      schedule.end_factor = number(2);
+      schedule.steps = steps(3);
+      break;
+  }
+  return schedule;
+}
+
 char parse_character(const std::string& option, const std::string& text) {
   if (text == "\\t" || text == "tab") return '\t';
   if (text.size() != 1) throw UseError(fmt::format("{}: '{:.40}' is not one character (tab: \\t)", option, text));

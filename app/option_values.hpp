@@ -13,6 +13,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/version.hpp>
+#include <linear_ddp/optim/lr_schedule.hpp>
 
 /// Values of options from their texts. All throw UseError that names the option, the text and what is accepted.
 namespace ddp::app {
@@ -36,6 +37,12 @@ template <std::integral T>
 
 /// All of the text, as a number that float holds, not below `least`.
 [[nodiscard]] double parse_number(const std::string& option, const std::string& text, double least);
+
+/// Numbers of 0 or more, separated by commas.
+[[nodiscard]] std::vector<double> parse_numbers(const std::string& option, const std::string& text);
+
+/// A schedule's name, and its numbers behind colons; `steps` of 0 stands for all steps of the training.
+[[nodiscard]] LrSchedule parse_schedule(const std::string& option, const std::string& text);
 
 /// One character, or \t or tab.
 [[nodiscard]] char parse_character(const std::string& option, const std::string& text);

@@ -8,8 +8,11 @@
 
 #include <linear_ddp/data/table.hpp>
 #include <linear_ddp/device/select.hpp>
+#include <linear_ddp/optim/adam.hpp>
+#include <linear_ddp/optim/lr_schedule.hpp>
 #include <linear_ddp/optim/sgd.hpp>
 #include <linear_ddp/parallel/distributed_data_parallel.hpp>
+#include "task.hpp"
 
 namespace ddp::app {
 
@@ -18,15 +21,27 @@ enum class Command { train, info };
 /// The command line of `linear_ddp [train]`, checked.
 struct TrainOptions {
   std::int64_t in = 10, out = 10;  ///< of the synthetic data
-  std::string data;                ///< empty: synthetic
+  std::string data;                ///< a file or a pattern; empty: synthetic
   TextFormat text;
   ColumnSelection columns;
   FileOptions file;
+  std::optional<Task> given_task;
   bool standardize = false;
   bool bias = true;
   std::string init = "torch";  ///< or "zeros", or a file
-  std::string loss = "mse", optimizer = "sgd", precision = "fp32";
-  SgdOptions sgd;
+  std::string given_loss;      ///< empty: by the task
+  double label_smoothing = 0;
+  std::vector<double> class_weights;
+  bool balanced_classes = false;
+  std::string optimizer = "sgd", precision = "fp32";
+  double lr = 0.001;
+  std::optional<double> weight_decay;
+  SgdOptions sgd;    ///< but for lr and weight_decay
+  AdamOptions adam;  ///< likewise
+  GradientOptions gradient;
+  std::string schedule_text = "constant";
+  LrSchedule schedule;
+  std::int64_t accumulate = 1;
   std::optional<std::int64_t> batch_size;    ///< rows a rank a step
   std::optional<std::int64_t> global_batch;  ///< rows over all ranks; 0: full
   std::optional<std::int64_t> epochs, steps;
@@ -40,6 +55,10 @@ struct TrainOptions {
   std::optional<std::int64_t> log_every;
   bool evaluate_train = false, quiet = false;
 
+  /// As given, or by the loss.
+  [[nodiscard]] Task task() const;
+  /// As given, or by the task.
+  [[nodiscard]] std::string loss() const;
   [[nodiscard]] bool init_is_file() const { return init != "torch" && init != "zeros"; }
   /// Every option by its name on the command line, but for `device` and `backend`; null: left to the program.
   [[nodiscard]] nlohmann::ordered_json to_json() const;

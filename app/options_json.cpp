@@ -17,9 +17,20 @@ nlohmann::ordered_json or_null(const std::string& path) {
 
 void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
   static constexpr std::array headers{"auto", "yes", "no"};
+  static constexpr std::array policies{"error", "drop", "mean"};
   json["data"] = options.data;
   json["target"] = options.columns.targets;
   json["features"] = options.columns.features;
+  json["exclude"] = options.columns.excluded;
+  json["weights"] = or_null(options.columns.weights);
+  json["missing"] = policies.at(static_cast<std::size_t>(options.columns.missing));
+  json["task"] = name_of(options.task());
+  if (options.task() != Task::regression) {
+    json["class-weights"] = nullptr;
+    if (options.balanced_classes) json["class-weights"] = "balanced";
+    if (!options.class_weights.empty()) json["class-weights"] = options.class_weights;
+  }
+  if (options.loss() == "cross-entropy") json["label-smoothing"] = options.label_smoothing;
   json["header"] = headers.at(static_cast<std::size_t>(options.text.header));
   json["delimiter"] = nullptr;  // by extension
   if (options.text.delimiter != 0) json["delimiter"] = std::string(1, options.text.delimiter);
@@ -37,7 +48,37 @@ void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["drop-last"] = options.drop_last;
 }
 
+void add_optimizer(nlohmann::ordered_json& json, const TrainOptions& options) {
+  json["optimizer"] = options.optimizer;
+  json["lr"] = options.lr;
+  json["schedule"] = options.schedule_text;
+  if (options.optimizer == "sgd") {
+    json["momentum"] = options.sgd.momentum;
+    json["dampening"] = options.sgd.dampening;
+    json["nesterov"] = options.sgd.nesterov;
+  } else {
+    json["betas"] = {options.adam.beta1, options.adam.beta2};
+    json["eps"] = options.adam.eps;
+    json["amsgrad"] = options.adam.amsgrad;
+  }
+  json["weight-decay"] = options.weight_decay.value_or(options.optimizer == "adamw" ? 0.01 : 0.0);
+  json["l2"] = options.gradient.l2;
+  json["clip-grad-norm"] = nullptr;
+  if (options.gradient.clip_grad_norm) json["clip-grad-norm"] = *options.gradient.clip_grad_norm;
+  json["accumulate"] = options.accumulate;
+}
+
 }  // namespace
+
+Task TrainOptions::task() const {
+  if (given_task) return *given_task;
+  return given_loss == "bce" ? Task::binary : given_loss == "cross-entropy" ? Task::multiclass : Task::regression;
+}
+
+std::string TrainOptions::loss() const {
+  if (!given_loss.empty()) return given_loss;
+  return given_task == Task::binary ? "bce" : given_task == Task::multiclass ? "cross-entropy" : "mse";
+}
 
 nlohmann::ordered_json TrainOptions::to_json() const {
   nlohmann::ordered_json json;
@@ -49,13 +90,8 @@ nlohmann::ordered_json TrainOptions::to_json() const {
   }
   json["no-bias"] = !bias;
   json["init"] = init;
-  json["loss"] = loss;
-  json["optimizer"] = optimizer;
-  json["lr"] = sgd.lr;
-  json["momentum"] = sgd.momentum;
-  json["dampening"] = sgd.dampening;
-  json["nesterov"] = sgd.nesterov;
-  json["weight-decay"] = sgd.weight_decay;
+  json["loss"] = loss();
+  add_optimizer(json, *this);
   json["batch-size"] = or_null(batch_size);
   json["global-batch"] = or_null(global_batch);
   json["epochs"] = or_null(epochs);

@@ -17,6 +17,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "model_file.hpp"
+#include "objective.hpp"
 #include "runtime.hpp"
 #include "training_data.hpp"
 
@@ -68,20 +69,25 @@ Plan make_plan(const World& world, const TrainOptions& options, const std::optio
 
 std::unique_ptr<BatchSource> make_source(const World& world, Device& device, const TrainOptions& options,
                                          const std::optional<TrainingData>& data, const LinearShape& shape,
-                                         const TorchGenerator& generator, Plan& plan) {
+                                         const std::vector<float>& class_weight, const TorchGenerator& generator,
+                                         Plan& plan) {
   if (!data) {
-    return make_synthetic_batches(device, generator, shape, plan.global_batch / world.size(), plan.steps_per_epoch,
-                                  world.size());
+    return make_synthetic_batches(device, generator, shape, plan.global_batch / world.size(),
+                                  checked_product(plan.steps_per_epoch, options.accumulate, "--steps and --accumulate"),
+                                  options.accumulate, world.size());
   }
-  SamplerOptions sampler;
-  sampler.rows = data->rows.rows;
+  BatchOptions batches;
+  batches.accumulate = options.accumulate;
+  batches.averaging = options.averaging;
+  batches.class_weight = class_weight;
+  SamplerOptions& sampler = batches.sampler;
   sampler.rank = world.rank();
   sampler.ranks = world.size();
   sampler.global_batch = plan.global_batch;
   sampler.shuffle = options.shuffle;
   sampler.seed = options.seed;
   sampler.drop_last = options.drop_last;
-  auto source = make_dataset_batches(device, data->rows, sampler);
+  auto source = make_dataset_batches(device, data->rows, batches);
   plan.steps_per_epoch = source->steps_per_epoch();
   return source;
 }
@@ -133,15 +139,20 @@ std::string describe_data(const TrainOptions& options, const std::optional<Train
   }
   const auto& names = data->share.target_names;
   return fmt::format(
-      "{}: {} rows, {} feature{} -> {}", options.data, data->rows.rows, data->rows.in, data->rows.in == 1 ? "" : "s",
-      names.size() <= 4 ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} targets", names.size()));
+      "{}: {} rows, {} feature{} -> {}{}", options.data, data->rows.rows, data->rows.in, data->rows.in == 1 ? "" : "s",
+      names.size() <= 4 ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} targets", names.size()),
+      data->rows.classes.empty() ? "" : fmt::format(", {} classes", data->rows.classes.size()));
 }
 
 TrainerOptions make_trainer_options(const TrainOptions& options, const Plan& plan, bool synthetic) {
   TrainerOptions trainer;
   trainer.epochs = plan.epochs;
   trainer.max_steps = plan.max_steps;
-  trainer.averaging = options.averaging;
+  if (options.schedule.kind != LrSchedule::Kind::constant) {
+    LrSchedule schedule = options.schedule;
+    if (schedule.steps == 0) schedule.steps = plan.total_steps();
+    trainer.lr = [schedule, lr = options.lr](std::int64_t done) { return schedule.at(lr, done); };
+  }
   const std::int64_t steps = synthetic ? plan.max_steps : options.steps.value_or(unlimited);
   trainer.log_every = options.log_every.value_or(steps <= 1000 ? 1 : synthetic ? Console::stride(steps) : 0);
   return trainer;
@@ -168,7 +179,7 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
   return event;
 }
 
-void report_result(Console& console, const TrainingResult& result, double seconds, std::uint64_t hash) {
+void report_result(Console& console, const TrainingResult& result, double penalty, double seconds, std::uint64_t hash) {
   const double rows_per_s = static_cast<double>(result.rows) / seconds;
   console.line("result",
                fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)", result.last_epoch_loss,
@@ -179,7 +190,7 @@ void report_result(Console& console, const TrainingResult& result, double second
                  {"steps", result.steps},
                  {"epochs", result.epochs},
                  {"train_loss", result.last_epoch_loss},
-                 {"objective", result.last_epoch_loss},
+                 {"objective", result.last_epoch_loss + penalty},
                  {"seconds", seconds},
                  {"rows_per_s", rows_per_s},
                  {"parameters_hash", fmt::format("{:016x}", hash)}});
@@ -217,7 +228,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   console.line("device", selected.reason);
   watch.reset();
 
-  const auto data = load_data(world, options);
+  auto data = load_data(world, options);
+  const LossOptions loss = agree(world, [&] { return make_loss(options, data ? &*data : nullptr); });
   Plan plan = agree(world, [&] { return make_plan(world, options, data); });
   watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the group", 0);
   require_agreement(world, facts_of(options, data, device), "the ranks do not agree, so nothing was started",
@@ -225,33 +237,37 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   const auto group = make_group(backend, world, device, watchdog, options.timeout_s);
   watch.reset();
 
-  const LinearShape shape{data ? data->rows.in : options.in, data ? data->rows.out : options.out, options.bias};
+  const std::int64_t outputs = loss.kind == LossKind::cross_entropy ? std::ssize(data->rows.classes)
+                               : data                               ? data->rows.out
+                                                                    : options.out;
+  const LinearShape shape{data ? data->rows.in : options.in, outputs, options.bias};
   TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
-  Model model = agree(world, [&] { return Model(device, shape); });
+  Model model = agree(world, [&] { return Model(device, shape, loss); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
   DistributedDataParallel replica(world, device, *group, model);
-  Sgd optimizer = agree(world, [&] { return Sgd(device, model, options.sgd); });
-  const auto source = agree(world, [&] { return make_source(world, device, options, data, shape, generator, plan); });
+  const auto optimizer = agree(world, [&] { return make_optimizer(device, model, options); });
+  const auto source = agree(
+      world, [&] { return make_source(world, device, options, data, shape, loss.class_weight, generator, plan); });
   console.line("model",
                fmt::format("Linear({} -> {}), {} parameters", shape.in, shape.out, model.layout().parameters()));
   console.line("data", describe_data(options, data, plan, world.size()));
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
-  const bool evaluates =
-      options.evaluate_train || (source->one_step_over_all_rows() && options.averaging == Averaging::rows);
+  const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
   if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(device, *group, model, data->rows); };
-  console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps(), options.sgd.lr);
+  console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps());
   console.start_event(start_event(world, options, device, backend, model, *source, plan, trainer_options, evaluates));
   TrainingResult result;
-  double seconds = 0;
+  double seconds = 0, penalty = 0;
   std::uint64_t hash = 0;
   {
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
-    Trainer trainer(device, replica, optimizer, *source, console);
+    Trainer trainer(device, replica, *optimizer, *source, console);
     seconds = timed([&] { result = trainer.run(trainer_options); });
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
     hash = replica.require_equal_replicas();
+    penalty = optimizer->penalty();
     agree(world, [&] {
       if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });
@@ -261,7 +277,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   // A rank that failed there aborts while its peers are here, and not leaving MPI: mpirun was seen to crash then.
   agree(world, [] {});
   watch.reset();
-  report_result(console, result, seconds, hash);
+  report_result(console, result, penalty, seconds, hash);
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
 }
 

@@ -16,15 +16,20 @@ void print_notices(const World& world, const std::vector<std::string>& notices) 
 
 std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
   if (options.data.empty()) return std::nullopt;
+  const Task task = options.task();
+  ColumnSelection columns = options.columns;
+  if (task != Task::regression) columns.target_kind = TargetKind::labels;
   TrainingData data;
-  data.share = read_table(world, options.data, options.text, options.columns, options.file);
+  data.share = read_table(world, options.data, options.text, columns, options.file);
   print_notices(world, data.share.notices);
+  require_classes(task, data.share);
   if (options.standardize) {
     data.standardizer.emplace(world, data.share);
     data.standardizer->apply(data.share);
   }
   data.rows = gather_dataset(world, data.share);
-  data.share.features = data.share.targets = {};
+  print_notices(world, data.rows.notices);
+  data.share.features = data.share.targets = data.share.weights = {};
   return data;
 }
 

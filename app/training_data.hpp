@@ -3,7 +3,6 @@
 #include <optional>
 
 #include <linear_ddp/data/dataset.hpp>
-#include <linear_ddp/launch/world.hpp>
 #include "options.hpp"
 
 namespace ddp::app {
@@ -14,7 +13,8 @@ struct TrainingData {
   Dataset rows;
 };
 
-/// Collective. What --data names, or nothing; prints what a person should know of it.
+/// Collective. The table of --data, as --task wants its target; nothing without one. What a person should know of it
+/// goes to stderr.
 [[nodiscard]] std::optional<TrainingData> load_data(const World& world, const TrainOptions& options);
 
 }  // namespace ddp::app

@@ -1,55 +1,23 @@
 #include "kernels/loss_kernel.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/launch.hpp"
 #include "kernels/pack.hpp"
+#include "kernels/sum.hpp"
 
 namespace ddp::kernels {
 
-constexpr int loss_threads = 256;
-constexpr int loss_warps = loss_threads / 32;
-
-/// The sum over the block's threads, in a fixed order; right in thread 0 only.
-__device__ inline double sum_of_block(double value) {
-  __shared__ double warps[loss_warps];
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_down_sync(~0U, value, distance);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
-  __syncthreads();
-  for (int warp = 1; threadIdx.x == 0 && warp < loss_warps; ++warp) value += warps[warp];
-  return value;
-}
-
 __device__ inline void store_loss(double sum, const LossArguments& arguments) {
-  if (arguments.loss != nullptr) *arguments.loss = static_cast<float>(arguments.scale * sum);
+  if (arguments.loss != nullptr) {
+    *arguments.loss = (arguments.add ? *arguments.loss : 0.0F) + static_cast<float>(arguments.scale * sum);
+  }
   if (arguments.loss_sum != nullptr) *arguments.loss_sum = sum;
 }
 
-template <class Loss, int width>
-__global__ void __launch_bounds__(loss_threads) loss_kernel(Loss loss, LossArguments arguments) {
-  const std::int64_t threads = std::int64_t{gridDim.x} * loss_threads;
-  const std::int64_t thread = std::int64_t{blockIdx.x} * loss_threads + threadIdx.x;
-  const std::int64_t packs = arguments.numel / width;
-  double sum = 0;
-  const auto element = [&](float& output, float target) {
-    sum += static_cast<double>(loss.value(output, target));
-    output = arguments.scale * loss.gradient(output, target);
-  };
-
-  auto* y_packs = reinterpret_cast<Pack<width>*>(arguments.y);
-  const auto* target_packs = reinterpret_cast<const Pack<width>*>(arguments.target);
-  for (std::int64_t at = thread; at < packs; at += threads) {
-    Pack<width> output = y_packs[at];
-    const Pack<width> target = target_packs[at];
-    for (int i = 0; i < width; ++i) element(output.value[i], target.value[i]);
-    if (arguments.gradient) y_packs[at] = output;
-  }
-  for (std::int64_t at = packs * width + thread; at < arguments.numel; at += threads) {
-    float output = arguments.y[at];
-    element(output, arguments.target[at]);
-    if (arguments.gradient) arguments.y[at] = output;
-  }
-
+/// A block's part of the sum; that of the only block is the sum.
+__device__ inline void store_part(double sum, const LossArguments& arguments) {
   sum = sum_of_block(sum);
   if (threadIdx.x != 0) return;
   if (gridDim.x == 1)
@@ -58,28 +26,130 @@ __global__ void __launch_bounds__(loss_threads) loss_kernel(Loss loss, LossArgum
     arguments.partials[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(loss_threads) sum_partials_kernel(LossArguments arguments, int partials) {
+template <class Loss, int width>
+__global__ void __launch_bounds__(sum_threads) loss_kernel(Loss loss, LossArguments arguments) {
+  const std::int64_t threads = std::int64_t{gridDim.x} * sum_threads;
+  const std::int64_t thread = std::int64_t{blockIdx.x} * sum_threads + threadIdx.x;
+  const std::int64_t numel = arguments.rows * arguments.out;
+  const std::int64_t packs = numel / width;
   double sum = 0;
-  for (int at = static_cast<int>(threadIdx.x); at < partials; at += loss_threads) sum += arguments.partials[at];
-  sum = sum_of_block(sum);
+  const auto element = [&](std::int64_t at, float& output, float target) {
+    const float weight = arguments.row_weight == nullptr ? 1.0F : arguments.row_weight[at / arguments.out];
+    sum += static_cast<double>(weight * loss.value(output, target));
+    output = arguments.scale * weight * loss.gradient(output, target);
+  };
+
+  auto* y_packs = reinterpret_cast<Pack<width>*>(arguments.y);
+  const auto* target_packs = reinterpret_cast<const Pack<width>*>(arguments.target);
+  for (std::int64_t at = thread; at < packs; at += threads) {
+    Pack<width> output = y_packs[at];
+    const Pack<width> target = target_packs[at];
+    for (int i = 0; i < width; ++i) element(at * width + i, output.value[i], target.value[i]);
+    if (arguments.gradient) y_packs[at] = output;
+  }
+  for (std::int64_t at = packs * width + thread; at < numel; at += threads) {
+    float output = arguments.y[at];
+    element(at, output, arguments.target[at]);
+    if (arguments.gradient) arguments.y[at] = output;
+  }
+  store_part(sum, arguments);
+}
+
+/// The sum, or the largest, of a warp's values, in every lane.
+__device__ inline float sum_in_warp(float value) {
+  for (int mask = 16; mask > 0; mask /= 2) value += __shfl_xor_sync(~0U, value, mask);
+  return value;
+}
+__device__ inline float largest_in_warp(float value) {
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const float other = __shfl_xor_sync(~0U, value, mask);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
+/// One row by one warp; the row's loss in every lane. NaN for a target that is no class.
+__device__ inline double cross_entropy_row(const CrossEntropy& loss, float* z, float target, float scale,
+                                           bool gradient) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (!loss.is_class(target)) return NAN;
+  const auto own = static_cast<std::int64_t>(target);
+  const float own_logit = z[own], hard = loss.hard(own);
+
+  float largest = -INFINITY;
+  for (std::int64_t k = lane; k < loss.classes; k += 32) largest = z[k] > largest ? z[k] : largest;
+  largest = largest_in_warp(largest);
+  float exponentials = 0, soft = 0, soft_logits = 0;
+  for (std::int64_t k = lane; k < loss.classes; k += 32) {
+    exponentials += exp_of_nonpositive(z[k] - largest);
+    soft += loss.soft(k);
+    soft_logits += loss.soft(k) * (z[k] - largest);
+  }
+  exponentials = sum_in_warp(exponentials);
+  soft = sum_in_warp(soft);
+  soft_logits = sum_in_warp(soft_logits);
+
+  const float factor = scale * (hard + soft) / exponentials;
+  for (std::int64_t k = lane; gradient && k < loss.classes; k += 32) {
+    z[k] = factor * exp_of_nonpositive(z[k] - largest) - scale * (loss.soft(k) + (k == own ? hard : 0.0F));
+  }
+  const double log_sum = std::log(static_cast<double>(exponentials));
+  return static_cast<double>(hard) * (log_sum - static_cast<double>(own_logit - largest)) +
+         static_cast<double>(soft) * log_sum - static_cast<double>(soft_logits);
+}
+
+__global__ void __launch_bounds__(sum_threads) cross_entropy_kernel(CrossEntropy loss, LossArguments arguments) {
+  constexpr int warps = sum_threads / 32;
+  double sum = 0;
+  for (std::int64_t row = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32; row < arguments.rows;
+       row += std::int64_t{gridDim.x} * warps) {
+    const float weight = arguments.row_weight == nullptr ? 1.0F : arguments.row_weight[row];
+    float* z = arguments.y + row * arguments.out;
+    const double value =
+        cross_entropy_row(loss, z, arguments.target[row], arguments.scale * weight, arguments.gradient);
+    if (threadIdx.x % 32 == 0) sum += static_cast<double>(weight) * value;
+  }
+  store_part(sum, arguments);
+}
+
+__global__ void __launch_bounds__(sum_threads) sum_losses_kernel(LossArguments arguments, int partials) {
+  const double sum = sum_of_partials(arguments.partials, partials);
   if (threadIdx.x == 0) store_loss(sum, arguments);
+}
+
+/// As many blocks as the work is enough for.
+unsigned blocks_for(std::int64_t work, std::int64_t work_of_a_block) {
+  return static_cast<unsigned>(
+      std::min<std::int64_t>((work + work_of_a_block - 1) / work_of_a_block, max_loss_partials));
+}
+
+cudaError_t finish(cudaError_t status, const LossArguments& arguments, unsigned blocks, cudaStream_t stream) {
+  const bool wanted = arguments.loss != nullptr || arguments.loss_sum != nullptr;
+  if (status != cudaSuccess || blocks == 1 || !wanted) return status;
+  return launch<sum_losses_kernel>(1, sum_threads, 0, stream, arguments, static_cast<int>(blocks));
 }
 
 template <class Loss>
 cudaError_t loss_and_gradient(const Loss& loss, const LossArguments& arguments, cudaStream_t stream) {
   constexpr int width = 4;
-  if (arguments.numel == 0) return cudaSuccess;
+  const std::int64_t numel = arguments.rows * arguments.out;
+  if (numel == 0) return cudaSuccess;
   const bool packed = are_packs<width>({arguments.y, arguments.target});
-  const std::int64_t elements_a_block = loss_threads * (packed ? width : 1);
-  const auto blocks = static_cast<unsigned>(
-      std::min<std::int64_t>((arguments.numel + elements_a_block - 1) / elements_a_block, max_loss_partials));
-  const cudaError_t status = packed ? launch<loss_kernel<Loss, width>>(blocks, loss_threads, 0, stream, loss, arguments)
-                                    : launch<loss_kernel<Loss, 1>>(blocks, loss_threads, 0, stream, loss, arguments);
-  const bool wanted = arguments.loss != nullptr || arguments.loss_sum != nullptr;
-  if (status != cudaSuccess || blocks == 1 || !wanted) return status;
-  return launch<sum_partials_kernel>(1, loss_threads, 0, stream, arguments, static_cast<int>(blocks));
+  const unsigned blocks = blocks_for(numel, sum_threads * (packed ? width : 1));
+  const cudaError_t status = packed ? launch<loss_kernel<Loss, width>>(blocks, sum_threads, 0, stream, loss, arguments)
+                                    : launch<loss_kernel<Loss, 1>>(blocks, sum_threads, 0, stream, loss, arguments);
+  return finish(status, arguments, blocks, stream);
+}
+
+cudaError_t loss_and_gradient(const CrossEntropy& loss, const LossArguments& arguments, cudaStream_t stream) {
+  if (arguments.rows == 0) return cudaSuccess;
+  const unsigned blocks = blocks_for(arguments.rows, sum_threads / 32);
+  const cudaError_t status = launch<cross_entropy_kernel>(blocks, sum_threads, 0, stream, loss, arguments);
+  return finish(status, arguments, blocks, stream);
 }
 
 template cudaError_t loss_and_gradient(const MseLoss&, const LossArguments&, cudaStream_t);
+template cudaError_t loss_and_gradient(const HuberLoss&, const LossArguments&, cudaStream_t);
+template cudaError_t loss_and_gradient(const BceWithLogitsLoss&, const LossArguments&, cudaStream_t);
 
 }  // namespace ddp::kernels

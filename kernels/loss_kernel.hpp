@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cross_entropy.hpp"
 #include "kernels/loss.hpp"
 
 namespace ddp::kernels {
@@ -13,21 +14,27 @@ namespace ddp::kernels {
 inline constexpr int max_loss_partials = 1024;
 
 struct LossArguments {
-  std::int64_t numel = 0;
-  float* y = nullptr;  ///< becomes scale · dl/dy when `gradient`
+  std::int64_t rows = 0, out = 0;
+  float* y = nullptr;  ///< [rows, out]; becomes scale · row_weight · dl/dy when `gradient`
   const float* target = nullptr;
+  const float* row_weight = nullptr;  ///< [rows]; null: 1 each
   bool gradient = false;
   float scale = 1;
+  bool add = false;  ///< to *loss
   double* partials = nullptr;
-  float* loss = nullptr;       ///< scale · Σ l, unless null
-  double* loss_sum = nullptr;  ///< Σ l, unless null
+  float* loss = nullptr;       ///< scale · Σ row_weight · l, unless null
+  double* loss_sum = nullptr;  ///< Σ row_weight · l, unless null
 };
 
-/// Queued. The sum is accumulated in float64, in an order that depends on `numel` and the alignment of y and target
+/// Queued. The sum is accumulated in float64, in an order that depends on rows, out and the alignment of y and target
 /// alone.
 template <class Loss>
 [[nodiscard]] cudaError_t loss_and_gradient(const Loss& loss, const LossArguments& arguments, cudaStream_t stream);
 
 extern template cudaError_t loss_and_gradient(const MseLoss&, const LossArguments&, cudaStream_t);
+extern template cudaError_t loss_and_gradient(const HuberLoss&, const LossArguments&, cudaStream_t);
+extern template cudaError_t loss_and_gradient(const BceWithLogitsLoss&, const LossArguments&, cudaStream_t);
+[[nodiscard]] cudaError_t loss_and_gradient(const CrossEntropy& loss, const LossArguments& arguments,
+                                            cudaStream_t stream);
 
 }  // namespace ddp::kernels

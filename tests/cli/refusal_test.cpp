@@ -49,16 +49,18 @@ TEST(CommandLine, OptionsThatAreNotThereYetAreRefusedByName) {
   for (const char* option : {"--checkpoint", "--hidden", "--deterministic", "--valid", "--bucket-cap-mb", "--config"}) {
     expect_refusal(1, {option, "1"}, 2, AllOf(HasSubstr(option), HasSubstr("not there yet")));
   }
-  expect_refusal(1, {"--optimizer", "adam"}, 2, AllOf(HasSubstr("adam"), HasSubstr("not there yet")));
+  expect_refusal(1, {"--optimizer", "lbfgs"}, 2, AllOf(HasSubstr("lbfgs"), HasSubstr("not there yet")));
   expect_refusal(1, {"--optimizer", "sdg"}, 2, AllOf(HasSubstr("sdg"), HasSubstr("sgd")));
-  expect_refusal(1, {"--loss", "huber"}, 2, AllOf(HasSubstr("huber"), HasSubstr("not there yet")));
+  expect_refusal(1, {"--precision", "bf16"}, 2, AllOf(HasSubstr("bf16"), HasSubstr("not there yet")));
   expect_refusal(1, {"predict"}, 2, AllOf(HasSubstr("predict"), HasSubstr("not there yet")));
 }
 
 TEST(CommandLine, OptionsThatWouldBeIgnoredAreRefused) {
   const std::vector<std::vector<std::string>> of_tables{
-      {"--target", "y"}, {"--features", "a"}, {"--header", "no"},   {"--delimiter", ";"}, {"--decimal", ","},
-      {"--standardize"}, {"--no-shuffle"},    {"--evaluate-train"}, {"--drop-last"},      {"--global-batch", "full"}};
+      {"--target", "y"},     {"--features", "a"},       {"--exclude", "b"}, {"--weights", "w"},
+      {"--missing", "drop"}, {"--task", "binary"},      {"--header", "no"}, {"--delimiter", ";"},
+      {"--decimal", ","},    {"--standardize"},         {"--no-shuffle"},   {"--evaluate-train"},
+      {"--drop-last"},       {"--global-batch", "full"}};
   for (const auto& arguments : of_tables) {
     expect_refusal(1, arguments, 2, AllOf(HasSubstr(arguments[0]), HasSubstr("needs --data")));
   }
@@ -68,6 +70,33 @@ TEST(CommandLine, OptionsThatWouldBeIgnoredAreRefused) {
   }
   expect_refusal(1, {"--data", data_path("cases/BASE.csv"), "--log-every", "2"}, 2, HasSubstr("--metrics"));
   expect_refusal(1, {"--data", data_path("cases/P20-c.npy"), "--header", "no"}, 2, HasSubstr("--header"));
+}
+
+TEST(CommandLine, OptionsOfAnotherTaskLossOrOptimizerAreRefused) {
+  const std::string table = data_path("cases/BASE.csv");
+  const std::vector<std::vector<std::string>> wrong{
+      {"--momentum", "--momentum", "0.9", "--optimizer", "adam"},
+      {"--betas", "--betas", "0.9,0.99"},
+      {"--amsgrad", "--amsgrad", "--optimizer", "sgd"},
+      {"two numbers", "--betas", "0.9", "--optimizer", "adamw"},
+      {"from 0 to below 1", "--betas", "0.9,1", "--optimizer", "adamw"},
+      {"--class-weights", "--class-weights", "1,2", "--task", "regression"},
+      {"2 classes", "--class-weights", "1,2,3", "--task", "binary", "--data", data_path("cases/N05-01.csv")},
+      {"--label-smoothing", "--label-smoothing", "0.1", "--task", "binary"},
+      {"label smoothing", "--label-smoothing", "1", "--task", "multiclass"},
+      {"does not fit --task binary", "--loss", "mse", "--task", "binary"},
+      {"step:SIZE", "--schedule", "step"},
+      {"linear:START:END:STEPS", "--schedule", "linear:0.1"},
+      {"accepted: constant, step, cosine, linear", "--schedule", "cosin"},
+      {"--clip-grad-norm", "--clip-grad-norm", "0"},
+      {"--l2", "--l2", "-1"}};
+  for (const auto& one : wrong) {
+    std::vector<std::string> arguments(one.begin() + 1, one.end());
+    const bool has_data = std::find(one.begin(), one.end(), "--data") != one.end();
+    if (!has_data) arguments.insert(arguments.end(), {"--data", table});
+    expect_refusal(1, arguments, 2, HasSubstr(one[0]));
+  }
+  expect_refusal(1, {"--loss", "cross-entropy"}, 2, HasSubstr("needs --data"));
 }
 
 TEST(CommandLine, OneFileForTwoIsRefusedAndStays) {

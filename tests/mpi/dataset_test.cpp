@@ -140,15 +140,49 @@ TEST(GatherDataset, RefusesWhatFloatCannotHold) {
   }
 }
 
+TEST(GatherDataset, TakesPiecesToTheirRows) {
+  // Two files of three and of two rows a rank: x is the row's number.
+  const std::int64_t ranks = world().size(), rank = world().rank();
+  TableShare share;
+  share.feature_names = {"x"};
+  share.target_names = {"y"};
+  share.total_rows = 5 * ranks;
+  share.rows = 5;
+  share.pieces = {{3 * rank, 3}, {3 * ranks + 2 * rank, 2}};
+  share.labels = {"a", "b"};
+  for (const RowRange& piece : share.pieces) {
+    for (std::int64_t row = piece.first; row < piece.first + piece.count; ++row) {
+      share.features.push_back(static_cast<double>(row));
+      share.targets.push_back(static_cast<double>(row % 2));
+      share.weights.push_back(static_cast<double>(row) / 2);
+    }
+  }
+  const Dataset data = gather_dataset(world(), share);
+  EXPECT_THAT(data.classes, ::testing::ElementsAre("a", "b"));
+  EXPECT_TRUE(data.notices.empty());
+  EXPECT_EQ(data.x.is_shared(), ranks > 1);
+  ASSERT_EQ(data.weights.size(), static_cast<std::size_t>(5 * ranks));
+  for (std::size_t row = 0; row < data.weights.size(); ++row) {
+    EXPECT_EQ(data.x[row], static_cast<float>(row));
+    EXPECT_EQ(data.y[row], static_cast<float>(row % 2));
+    EXPECT_EQ(data.weights[row], static_cast<float>(row) / 2);
+  }
+  share.weights.clear();
+  EXPECT_TRUE(gather_dataset(world(), share).weights.empty());
+  share.features.back() = 1e39;  // of the last row that this rank has
+  EXPECT_THAT(test::message_of<AgreedError>([&] { static_cast<void>(gather_dataset(world(), share)); }),
+              ::testing::HasSubstr("data row " + std::to_string(3 * ranks + 2) + ": 1e+39"));
+}
+
 /// Rows r = 0 … rows - 1 of x = (r, -r) and y = 2 r.
 Dataset numbered(std::int64_t rows) {
-  Dataset data{.rows = rows, .in = 2, .out = 1, .x = {}, .y = {}};
+  std::vector<float> x, y;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto r = static_cast<float>(row);
-    data.x.insert(data.x.end(), {r, -r});
-    data.y.push_back(2 * r);
+    x.insert(x.end(), {r, -r});
+    y.push_back(2 * r);
   }
-  return data;
+  return {.rows = rows, .in = 2, .out = 1, .x = std::move(x), .y = std::move(y)};
 }
 
 TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {
@@ -156,7 +190,8 @@ TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {
   const Dataset data = numbered(5);
   SamplerOptions options{.rank = 0, .ranks = 1, .global_batch = 6, .drop_last = true};
   const auto message = [&] {
-    return test::message_of<UseError>([&] { static_cast<void>(make_dataset_batches(*device, data, options)); });
+    return test::message_of<UseError>(
+        [&] { static_cast<void>(make_dataset_batches(*device, data, {.sampler = options})); });
   };
   EXPECT_THAT(message(), ::testing::AllOf(::testing::HasSubstr("no step"), ::testing::HasSubstr("5 rows"),
                                           ::testing::HasSubstr("a step's 6"), ::testing::HasSubstr("--drop-last")));
@@ -164,14 +199,14 @@ TEST(DatasetBatches, AnEpochWithoutAStepIsRefused) {
   options.repeat = true;
   EXPECT_THAT(message(), ::testing::HasSubstr("the 7 ranks"));
   options.drop_last = false;
-  EXPECT_EQ(make_dataset_batches(*device, data, options)->steps_per_epoch(), 2);
+  EXPECT_EQ(make_dataset_batches(*device, data, {.sampler = options})->steps_per_epoch(), 2);
 }
 
 TEST(DatasetBatches, HoldTheDataSetsRowsWhateverTheOptionsSay) {
   const auto device = make_cpu_device();
   const Dataset data = numbered(9);
   for (const std::int64_t global_batch : {2, 9}) {
-    const auto batches = make_dataset_batches(*device, data, {.rows = 1000, .global_batch = global_batch});
+    const auto batches = make_dataset_batches(*device, data, {.sampler = {.rows = 1000, .global_batch = global_batch}});
     EXPECT_EQ(batches->rows_per_epoch(), 9);
     std::vector<float> targets;
     for (std::int64_t step = 0; step < batches->steps_per_epoch(); ++step) {
@@ -190,7 +225,8 @@ TEST(SyntheticBatches, OfMoreThanAMachineCanCountAreRefused) {
   const auto device = make_cpu_device();
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   const auto make = [&](std::int64_t rows, std::int64_t in, std::int64_t out, std::int64_t steps, int ranks) {
-    static_cast<void>(make_synthetic_batches(*device, TorchGenerator(0), {.in = in, .out = out}, rows, steps, ranks));
+    static_cast<void>(
+        make_synthetic_batches(*device, TorchGenerator(0), {.in = in, .out = out}, rows, steps, 1, ranks));
   };
   EXPECT_NO_THROW(make(20, 10, 10, most / 40, 2));
   // 10 times this is 2^64 + 4: x would have 4 values.

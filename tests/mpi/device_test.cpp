@@ -151,59 +151,6 @@ TEST_P(Devices, ARecordingThatFailsLeavesTheDeviceUsable) {
   EXPECT_EQ(result[0], 3.0F);
 }
 
-struct SgdCase {
-  float momentum, dampening, weight_decay;
-  bool nesterov;
-};
-
-/// torch.optim.SGD as its documentation writes it, in float64.
-void reference_step(const SgdCase& options, double lr, bool first, double& p, double g, double& b) {
-  g += static_cast<double>(options.weight_decay) * p;
-  if (options.momentum != 0) {
-    b = first ? g : static_cast<double>(options.momentum) * b + (1 - static_cast<double>(options.dampening)) * g;
-    g = options.nesterov ? g + static_cast<double>(options.momentum) * b : b;
-  }
-  p -= lr * g;
-}
-
-TEST_P(Devices, SgdUpdate) {
-  constexpr SgdCase cases[] = {
-      {0, 0, 0, false}, {0, 0, 0.1F, false}, {0.9F, 0, 0, false}, {0.9F, 0.5F, 0.01F, false}, {0.9F, 0, 0.01F, true}};
-  constexpr float lr = 0.1F;
-  constexpr int steps = 3;
-  for (const std::int64_t numel : {0, 1, 3, 1023, 300'001}) {
-    for (const std::int64_t offset : {0, 1}) {
-      for (const SgdCase& options : cases) {
-        const Floats start = random_floats(numel, 6);
-        OnDevice parameters(device(), start, offset), buffer(device(), Floats(start.size(), 0), offset);
-        std::vector<double> p(start.begin(), start.end()), b(start.size(), 0);
-        for (int step = 0; step < steps; ++step) {
-          const Floats gradient = random_floats(numel, 7 + static_cast<unsigned>(step));
-          OnDevice gradients(device(), gradient, offset);
-          device().sgd_update({.numel = numel,
-                               .parameters = parameters.data(),
-                               .gradients = gradients.data(),
-                               .momentum_buffer = options.momentum == 0 ? nullptr : buffer.data(),
-                               .lr = lr,
-                               .momentum = options.momentum,
-                               .dampening = options.dampening,
-                               .weight_decay = options.weight_decay,
-                               .nesterov = options.nesterov,
-                               .first = step == 0});
-          for (std::size_t i = 0; i < p.size(); ++i) {
-            reference_step(options, static_cast<double>(lr), step == 0, p[i], static_cast<double>(gradient[i]), b[i]);
-          }
-        }
-        const Floats result = parameters.values();
-        double worst = 0;
-        for (std::size_t i = 0; i < p.size(); ++i)
-          worst = std::max(worst, std::abs(static_cast<double>(result[i]) - p[i]));
-        EXPECT_LE(worst, 1e-6) << numel << ", momentum " << options.momentum;  // 3 steps of numbers of magnitude 2
-      }
-    }
-  }
-}
-
 TEST_P(Devices, Accumulate) {
   Buffer<double> sum(device(), 1);
   sum.upload(std::vector<double>{100});

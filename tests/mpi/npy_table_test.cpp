@@ -197,6 +197,21 @@ TEST(NpyTable, TargetsMayBeInAFileOfTheirOwn) {
   EXPECT_THAT(refusal([&] { return read(case_path("P30-good.safetensors"), y.path()); }), HasSubstr("P30-good"));
 }
 
+TEST(NpyTable, TargetsInAFileOfTheirOwnMayBeClassesAndHaveGaps) {
+  // The rows without a label, and without a feature, go; the classes of all ranks are in order.
+  const SharedFile x("x.csv", "a\n1\n2\n\"\"\n4\n5\n6\n"), y("y.csv", "kind\nred\nblue\nred\n\"\"\nred\ngreen\n");
+  ColumnSelection selection;
+  selection.target_kind = TargetKind::labels;
+  selection.missing = Missing::drop;
+  FileOptions options;
+  options.targets_file = y.path();
+  const auto share = read_table(world(), x.path(), {}, selection, options);
+  EXPECT_THAT(share.labels, ElementsAre("blue", "green", "red"));
+  const auto table = whole(share);
+  EXPECT_THAT(table.features, ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(table.targets, ElementsAre(2, 0, 2, 1));
+}
+
 TEST(NpyTable, AnyBytesAreReadOrRefused) {
   constexpr std::string_view alphabet = "'(),:0189<>fiu{}";
   for (const char* name : {"P20-fortran.npy", "P22-i4.npy", "P22-f2.npy", "P23-v2.npy", "P25-1d.npy"}) {

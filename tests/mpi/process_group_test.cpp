@@ -190,13 +190,15 @@ TEST_P(ProcessGroups, AllReduceKeepsWhatIsNotFinite) {
 TEST_P(ProcessGroups, QueuesWaitForEachOtherWithoutTheHost) {
   constexpr std::int64_t numel = 4099;
   constexpr int steps = 6;
-  Buffer<float> parameters(device(), numel), gradients(device(), numel);
+  Buffer<float> parameters(device(), numel), gradients(device(), numel), lr(device(), 1);
+  lr.upload(std::vector<float>{1});
   gradients.upload(std::vector<float>(numel, static_cast<float>(world().rank() + 1)));
   for (int step = 0; step < steps; ++step) {
     device().wait(Queue::communication, Queue::compute);
     group().all_reduce(gradients.span());
     device().wait(Queue::compute, Queue::communication);
-    device().sgd_update({.numel = numel, .parameters = parameters.data(), .gradients = gradients.data(), .lr = 1});
+    device().sgd_update({.numel = numel, .parameters = parameters.data(), .gradients = gradients.data()}, {},
+                        lr.data());
   }
   double gradient = world().size() * (world().size() + 1) / 2.0, sum = 0;
   for (int step = 0; step < steps; ++step, gradient *= world().size()) sum += gradient;

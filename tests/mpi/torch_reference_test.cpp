@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include <linear_ddp/launch/collectives.hpp>
+#include <linear_ddp/optim/adam.hpp>
+#include <linear_ddp/optim/lr_schedule.hpp>
 #include <linear_ddp/optim/sgd.hpp>
 #include <linear_ddp/parallel/distributed_data_parallel.hpp>
 #include "support/backends.hpp"
@@ -32,12 +34,47 @@ class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, T
     return at == run.optimizer_numbers.end() ? otherwise : at->second;
   }
 
-  static SgdOptions sgd_options(const TorchRun& run) {
-    return {.lr = option(run, "lr", 0.001),
-            .momentum = option(run, "momentum", 0),
-            .dampening = option(run, "dampening", 0),
-            .weight_decay = option(run, "weight_decay", 0),
-            .nesterov = option(run, "nesterov", 0) != 0};
+  static std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TorchRun& run) {
+    const GradientOptions gradient{.clip_grad_norm = run.clip_grad_norm};
+    if (run.optimizer == "sgd") {
+      const SgdOptions options{.lr = option(run, "lr", 0.001),
+                               .momentum = option(run, "momentum", 0),
+                               .dampening = option(run, "dampening", 0),
+                               .weight_decay = option(run, "weight_decay", 0),
+                               .nesterov = option(run, "nesterov", 0) != 0};
+      return std::make_unique<Sgd>(device, model, options, gradient);
+    }
+    const bool decoupled = run.optimizer == "adamw";
+    const AdamOptions options{.lr = option(run, "lr", 0.001),
+                              .weight_decay = option(run, "weight_decay", decoupled ? 0.01 : 0),
+                              .amsgrad = option(run, "amsgrad", 0) != 0,
+                              .decoupled = decoupled};
+    return std::make_unique<Adam>(device, model, options, gradient);
+  }
+
+  static LrSchedule schedule(const TorchRun& run) {
+    const auto number = [&](const char* name) { return run.schedule_numbers.at(name); };
+    const auto steps = [&](const char* name) { return static_cast<std::int64_t>(number(name)); };
+    using Kind = LrSchedule::Kind;
+    if (run.schedule == "step") return {.kind = Kind::step, .steps = steps("step_size"), .gamma = number("gamma")};
+    if (run.schedule == "cosine") {
+      return {.kind = Kind::cosine, .steps = steps("T_max"), .eta_min = number("eta_min")};
+    }
+    if (run.schedule == "linear") {
+      return {.kind = Kind::linear,
+              .steps = steps("total_iters"),
+              .start_factor = number("start_factor"),
+              .end_factor = number("end_factor")};
+    }
+    return {};
+  }
+
+  static LossKind loss_of(const TorchRun& run) {
+    static const std::map<std::string, LossKind> kinds{{"mse", LossKind::mse},
+                                                       {"huber", LossKind::huber},
+                                                       {"bce_with_logits", LossKind::bce_with_logits},
+                                                       {"cross_entropy", LossKind::cross_entropy}};
+    return kinds.at(run.loss);
   }
 
   static std::vector<float> on_host(Device& device, std::span<const float> values) {
@@ -74,18 +111,19 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   Watchdog watchdog;
   const auto group = backend == Backend::cpu ? make_mpi_group(world(), watchdog)
                                              : make_nccl_group(world(), *device, watchdog, std::chrono::seconds(60));
-  Model model(*device, {run.layers.front(), run.layers.back(), run.bias});
+  Model model(*device, {run.layers.front(), run.layers.back(), run.bias}, {.kind = loss_of(run)});
   for (std::size_t slot = 0; world().rank() == 0 && slot < model.layout().slots().size(); ++slot) {
     model.upload(slot, run.initial.at("0." + model.layout().slots()[slot].name).values);
   }
   DistributedDataParallel replica(world(), *device, *group, model);
-  Sgd optimizer(*device, model, sgd_options(run));
+  const auto optimizer = make_optimizer(*device, model, run);
+  const LrSchedule lr = schedule(run);
 
   const int rank = world().rank();
   const auto& own_losses = run.losses.at(static_cast<std::size_t>(rank));
-  Buffer<float> x(*device, run.batch * model.shape().in), y(*device, run.batch * model.shape().out);
+  Buffer<float> x(*device, run.batch * model.shape().in), y(*device, run.batch * model.losses_of_a_row());
   Buffer<double> loss_sum(*device, 1);
-  double worst_loss = 0, worst_gradient = 0;
+  double worst_loss = 0, worst_gradient = 0, mean_of_ranks = 0;
   for (std::int64_t step = 0; step < run.steps; ++step) {
     // A rank that has run out of batches joins the others' steps with no rows, as under DDP's join.
     Batch batch;
@@ -96,21 +134,28 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
       double sum = 0;
       model.loss_sum(batch, loss_sum.data());
       loss_sum.download({&sum, 1});
-      const double loss = sum / static_cast<double>(batch.rows * model.shape().out);
+      const double loss = sum / static_cast<double>(batch.rows * model.losses_of_a_row());
       const double expected = own_losses.at(static_cast<std::size_t>(step));
       worst_loss = std::max(worst_loss, std::abs(loss - expected) / std::abs(expected));
     }
-    replica.backward(batch);
+    // (loss / accumulate).backward(), without an all-reduce (no_sync) until the last batch of an optimizer's step.
+    const StepPart part{step % run.accumulate == 0, (step + 1) % run.accumulate == 0};
+    replica.backward(batch, static_cast<double>(batch.rows * run.world_size * run.accumulate), part);
 
-    double mean_of_ranks = 0;
+    if (part.first) mean_of_ranks = 0;
     for (int r = 0; r < run.world_size; ++r) {
-      if (step < run.steps_of(r))
-        mean_of_ranks += run.losses[static_cast<std::size_t>(r)][static_cast<std::size_t>(step)];
+      if (step < run.steps_of(r)) {
+        mean_of_ranks += run.losses[static_cast<std::size_t>(r)][static_cast<std::size_t>(step)] /
+                         static_cast<double>(run.world_size * run.accumulate);
+      }
     }
-    mean_of_ranks /= run.world_size;
+    if (!part.last) continue;
     worst_loss = std::max(worst_loss, std::abs(static_cast<double>(replica.loss()) - mean_of_ranks) / mean_of_ranks);
-    if (step == 0) worst_gradient = deviation(run.grad1, on_host(*device, model.gradients()), model.layout());
-    optimizer.step();
+    if (step + 1 == run.accumulate) {
+      worst_gradient = deviation(run.grad1, on_host(*device, model.gradients()), model.layout());
+    }
+    optimizer->set_lr(lr.at(option(run, "lr", 0.001), step / run.accumulate));
+    optimizer->step();
   }
   std::vector<double> worst{worst_loss, worst_gradient,
                             deviation(run.final, on_host(*device, model.parameters()), model.layout())};

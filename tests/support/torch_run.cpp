@@ -124,14 +124,7 @@ std::vector<TorchRun> find_torch_runs(const std::string& folder) {
 }
 
 std::string missing_feature(const TorchRun& run) {
-  if (run.optimizer == "adam") return "Adam";
-  if (run.optimizer == "adamw") return "AdamW";
-  if (run.optimizer != "sgd") return run.optimizer + " optimizer";
   if (run.layers.size() != 2) return fmt::format("{} layers", run.layers.size() - 1);
-  if (run.loss != "mse") return run.loss + " loss";
-  if (run.accumulate != 1) return "gradient accumulation";
-  if (!run.schedule.empty()) return run.schedule + " schedule";
-  if (run.clip_grad_norm) return "gradient clipping";
   if (!run.comm_hook.empty()) return run.comm_hook + " hook";
   return {};
 }

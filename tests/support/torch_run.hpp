@@ -56,7 +56,7 @@ struct TorchRun {
 /// All recorded runs of the folder, sorted by name.
 [[nodiscard]] std::vector<TorchRun> find_torch_runs(const std::string& folder = torch_reference_folder());
 
-/// What a run needs beyond one layer trained with MSE and SGD, in words ("Adam", "2 layers", …); empty: nothing.
+/// What a run needs that is not there yet, in words ("2 layers"); empty: nothing.
 [[nodiscard]] std::string missing_feature(const TorchRun& run);
 
 /// The values of an I64 tensor.

@@ -60,6 +60,22 @@ TEST(Columns, AColumnHasOneRole) {
   EXPECT_THAT(refusal({{"height", "#1"}, {}}), AllOf(HasSubstr("'height'"), HasSubstr("twice")));
 }
 
+TEST(Columns, WeightsAndExcludedAreNoFeatures) {
+  const auto columns = select_columns(names, {.targets = {"height"}, .excluded = {"#0", "#4"}, .weights = "weight"});
+  EXPECT_THAT(columns.features, ElementsAre(3));
+  EXPECT_THAT(columns.weights, ElementsAre(2));
+  EXPECT_THAT(select_columns(names, {}).weights, ElementsAre());
+  EXPECT_THAT(refusal({.targets = {"height"}, .weights = "#1"}), HasSubstr("as the weights and as a target"));
+  EXPECT_THAT(refusal({.features = {"height"}, .excluded = {"height"}}),
+              HasSubstr("as a feature and as one to exclude"));
+  EXPECT_THAT(refusal({.excluded = {"hight"}}), HasSubstr("did you mean 'height'"));
+  EXPECT_THAT(refusal({.excluded = {"p"}}, {"p", "q"}), HasSubstr("no feature is left"));
+}
+
+TEST(Columns, ClassesAreOfOneTarget) {
+  EXPECT_THAT(refusal({.targets = {"height", "weight"}, .target_kind = TargetKind::labels}), HasSubstr("2 targets"));
+}
+
 TEST(Columns, WithoutAFeatureThereIsNothingToLearn) {
   EXPECT_THAT(refusal({}, {"y"}), HasSubstr("no feature"));
   EXPECT_THAT(refusal({{}, {"p", "q"}}, {"p", "q"}), HasSubstr("no feature"));

@@ -6,113 +6,155 @@
 #include <utility>
 
 #include <linear_ddp/base/checked.hpp>
+#include <linear_ddp/data/row_weights.hpp>
 
 namespace ddp {
 namespace {
 
-void gather(const std::vector<float>& values, std::int64_t columns, std::span<const std::int64_t> rows, float* target) {
-  for (const std::int64_t row : rows) target = std::copy_n(values.data() + row * columns, columns, target);
+void gather(const SharedArray& values, std::int64_t columns, std::span<const std::int64_t> rows, float* target) {
+  const float* from = values.data();
+  for (const std::int64_t row : rows) target = std::copy_n(from + row * columns, columns, target);
 }
 
 /// Batches that are made on the host, each anew. While the device works on one, the next is made and sent to a second
 /// buffer; where host and device are one, there is nothing to gain, and one buffer.
 class StagedBatches : public BatchSource {
  public:
-  Step load(std::int64_t epoch, std::int64_t step) final {
-    if (!prepared_) make(epoch, step);
+  Step load(std::int64_t epoch, std::int64_t batch) final {
+    if (!prepared_) make(epoch, batch);
     prepared_ = false;
     device_.wait(Queue::compute, Queue::copy);
-    // The next copy overwrites what the step before this one has read.
+    // The next copy overwrites what the batch before this one has read.
     device_.wait(Queue::copy, Queue::compute);
     const auto* x = static_cast<const float*>(buffers_[current_]->device());
-    return {{made_.rows, x, x + target_offset_}, made_.global_rows};
+    made_.batch = {made_.batch.rows, x, x + target_offset_, weighted_ ? x + weight_offset_ : nullptr};
+    return made_;
   }
 
-  void prepare(std::int64_t epoch, std::int64_t step) final {
-    if (buffers_.size() > 1) make(epoch, step);
+  void prepare(std::int64_t epoch, std::int64_t batch) final {
+    if (buffers_.size() > 1) make(epoch, batch);
   }
 
  protected:
-  struct Rows {
-    std::int64_t rows, global_rows;
+  /// Where a batch is made: x [rows, in], the targets [rows, columns], and, when there are weights, [rows] of them.
+  struct Places {
+    float *x, *target, *weight;
   };
 
-  /// For at most so many rows of this rank in a step.
-  StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t out)
-      : device_(device), target_offset_(round_up(numel(rows, in), std::int64_t{64 / sizeof(float)})) {
+  /// For at most so many rows of this rank in a batch.
+  StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t target_columns, bool weighted)
+      : device_(device), weighted_(weighted) {
+    target_offset_ = aligned(numel(rows, in));
+    weight_offset_ = aligned(target_offset_ + numel(rows, target_columns));
     // No sum of two int64_t is beyond size_t; its bytes may be.
-    const auto values = static_cast<std::size_t>(target_offset_) + static_cast<std::size_t>(numel(rows, out));
+    const auto values = static_cast<std::size_t>(weight_offset_) + static_cast<std::size_t>(weighted ? rows : 0);
     const std::size_t bytes = checked_product(values, sizeof(float), "the bytes of a batch");
     for (int i = 0; i < (device.memory_is_host() ? 1 : 2); ++i) buffers_.push_back(device.make_staging_buffer(bytes));
   }
 
-  /// Writes x [rows, in] and the targets [rows, out] of a step.
-  virtual Rows fill(std::int64_t epoch, std::int64_t step, float* x, float* target) = 0;
+  /// Makes a batch; of the result, the pointers are not looked at.
+  virtual Step fill(std::int64_t epoch, std::int64_t batch, const Places& places) = 0;
 
  private:
   static std::int64_t numel(std::int64_t rows, std::int64_t columns) {
     return checked_product(rows, columns, "the values of a batch, rows times columns");
   }
+  static std::int64_t aligned(std::int64_t offset) { return round_up(offset, std::int64_t{64 / sizeof(float)}); }
 
-  void make(std::int64_t epoch, std::int64_t step) {
+  void make(std::int64_t epoch, std::int64_t batch) {
     current_ = (current_ + 1) % buffers_.size();
     auto* x = static_cast<float*>(buffers_[current_]->host());
-    made_ = fill(epoch, step, x, x + target_offset_);
+    made_ = fill(epoch, batch, {x, x + target_offset_, x + weight_offset_});
     buffers_[current_]->send();
     prepared_ = true;
   }
 
   Device& device_;
-  std::int64_t target_offset_;
+  bool weighted_;
+  std::int64_t target_offset_ = 0, weight_offset_ = 0;
   std::vector<std::unique_ptr<StagingBuffer>> buffers_;
   std::size_t current_ = 0;
-  Rows made_{};
+  Step made_;
   bool prepared_ = false;
 };
 
 class DatasetBatches final : public StagedBatches {
  public:
-  DatasetBatches(Device& device, const Dataset& data, DistributedSampler sampler)
-      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out),
+  DatasetBatches(Device& device, const Dataset& data, const BatchOptions& options, RowWeights weights,
+                 DistributedSampler sampler)
+      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out, weights.uneven()),
         data_(data),
+        accumulate_(options.accumulate),
+        weights_(std::move(weights)),
         sampler_(std::move(sampler)) {}
 
-  std::int64_t steps_per_epoch() const override { return sampler_.steps(); }
+  std::int64_t batches_per_epoch() const override { return sampler_.steps(); }
+  std::int64_t accumulate() const override { return accumulate_; }
   bool one_step_over_all_rows() const override { return false; }
   std::int64_t rows_per_epoch() const override { return sampler_.rows_per_epoch(); }
 
  private:
-  Rows fill(std::int64_t epoch, std::int64_t step, float* x, float* target) override {
-    if (step == 0) sampler_.set_epoch(epoch);
-    const auto rows = sampler_.rows_of_step(step);
-    gather(data_.x, data_.in, rows, x);
-    gather(data_.y, data_.out, rows, target);
-    return {static_cast<std::int64_t>(rows.size()), sampler_.global_rows(step)};
+  Step fill(std::int64_t epoch, std::int64_t batch, const Places& places) override {
+    if (batch == 0) sampler_.set_epoch(epoch);
+    const auto rows = sampler_.rows_of_step(batch);
+    gather(data_.x, data_.in, rows, places.x);
+    gather(data_.y, data_.out, rows, places.target);
+
+    const Update update = update_of(batch, sampler_.steps(), accumulate_);
+    Step step{.batch = {}, .part = update.part(batch), .global_rows = sampler_.global_rows(batch)};
+    step.batch.rows = static_cast<std::int64_t>(rows.size());
+    for (std::int64_t other = update.first; other < update.end; ++other) {
+      step.update_rows += sampler_.global_rows(other);
+      step.weight += sampler_.global_weight(other);
+    }
+    step.divisor = weights_.divisor(rows, update, step.weight);
+    if (weights_.uneven()) weights_.write(rows, std::exchange(step.divisor, 1.0), places.weight);
+    return step;
   }
 
   const Dataset& data_;
+  std::int64_t accumulate_;
+  RowWeights weights_;
   DistributedSampler sampler_;
 };
 
 /// The order of the rows does not change a sum over all of them: the first epoch's stays on the device.
 class AllRows final : public BatchSource {
  public:
-  AllRows(Device& device, const Dataset& data, const DistributedSampler& sampler) : global_rows_(data.rows) {
+  AllRows(Device& device, const Dataset& data, const BatchOptions& options, const RowWeights& weights,
+          const DistributedSampler& sampler)
+      : averages_rows_(options.averaging == Averaging::rows) {
     const auto rows = sampler.rows_of_step(0);
-    x_ = upload(device, data.x, data.in, rows);
-    target_ = upload(device, data.y, data.out, rows);
-    batch_ = {static_cast<std::int64_t>(rows.size()), x_.data(), target_.data()};
+    const auto in_order = [](const SharedArray& values, std::int64_t columns) {
+      return [&values, columns](std::span<const std::int64_t> some, float* target) {
+        gather(values, columns, some, target);
+      };
+    };
+    x_ = upload(device, rows, data.in, in_order(data.x, data.in));
+    target_ = upload(device, rows, data.out, in_order(data.y, data.out));
+    step_.global_rows = step_.update_rows = data.rows;
+    step_.weight = sampler.global_weight(0);
+    step_.divisor = weights.divisor(rows, {0, 1}, step_.weight);
+    if (weights.uneven()) {
+      weight_ = upload(device, rows, 1, [&, divisor = std::exchange(step_.divisor, 1.0)](auto some, float* target) {
+        weights.write(some, divisor, target);
+      });
+    }
+    step_.batch = {static_cast<std::int64_t>(rows.size()), x_.data(), target_.data(), weight_.data()};
   }
 
-  std::int64_t steps_per_epoch() const override { return 1; }
-  std::int64_t rows_per_epoch() const override { return global_rows_; }
-  bool one_step_over_all_rows() const override { return true; }
-  Step load(std::int64_t, std::int64_t) override { return {batch_, global_rows_}; }
+  std::int64_t batches_per_epoch() const override { return 1; }
+  std::int64_t accumulate() const override { return 1; }
+  std::int64_t rows_per_epoch() const override { return step_.global_rows; }
+  bool one_step_over_all_rows() const override { return averages_rows_; }
+  Step load(std::int64_t, std::int64_t) override { return step_; }
   void prepare(std::int64_t, std::int64_t) override {}
 
  private:
-  static Buffer<float> upload(Device& device, const std::vector<float>& values, std::int64_t columns,
-                              std::span<const std::int64_t> rows) {
+  /// A piece at a time.
+  template <class Fill>
+  static Buffer<float> upload(Device& device, std::span<const std::int64_t> rows, std::int64_t columns,
+                              const Fill& fill) {
     Buffer<float> result(device, static_cast<std::int64_t>(rows.size()) * columns);
     const auto piece_rows = static_cast<std::size_t>(
         std::max<std::int64_t>(1, (std::int64_t{1} << 20) / std::max<std::int64_t>(1, columns)));
@@ -120,7 +162,7 @@ class AllRows final : public BatchSource {
     float* target = result.data();
     for (std::size_t row = 0; row < rows.size(); row += piece_rows) {
       const auto some = rows.subspan(row, std::min(piece_rows, rows.size() - row));
-      gather(values, columns, some, piece.data());
+      fill(some, piece.data());
       const std::size_t numel = some.size() * static_cast<std::size_t>(columns);
       device.upload(target, piece.data(), numel * sizeof(float));
       target += numel;
@@ -128,62 +170,72 @@ class AllRows final : public BatchSource {
     return result;
   }
 
-  std::int64_t global_rows_;
-  Buffer<float> x_, target_;
-  Batch batch_;
+  bool averages_rows_;
+  Buffer<float> x_, target_, weight_;
+  Step step_;
 };
 
 class SyntheticBatches final : public StagedBatches {
  public:
   SyntheticBatches(Device& device, TorchGenerator generator, const LinearShape& shape, std::int64_t rows,
-                   std::int64_t steps, int ranks)
-      : StagedBatches(device, rows, shape.in, shape.out),
+                   std::int64_t batches, std::int64_t accumulate, int ranks)
+      : StagedBatches(device, rows, shape.in, shape.out, false),
         generator_(std::move(generator)),
         shape_(shape),
         rows_(rows),
-        steps_(steps),
+        batches_(batches),
+        accumulate_(accumulate),
         global_rows_(checked_product(rows, std::int64_t{ranks}, "the rows of a step, of all ranks")),
-        epoch_rows_(checked_product(steps, global_rows_, "the rows of all steps")) {}
+        epoch_rows_(checked_product(batches, global_rows_, "the rows of all steps")) {}
 
-  std::int64_t steps_per_epoch() const override { return steps_; }
+  std::int64_t batches_per_epoch() const override { return batches_; }
+  std::int64_t accumulate() const override { return accumulate_; }
   std::int64_t rows_per_epoch() const override { return epoch_rows_; }
   bool one_step_over_all_rows() const override { return false; }
 
  private:
-  Rows fill(std::int64_t, std::int64_t, float* x, float* target) override {
-    generator_.randn({x, static_cast<std::size_t>(rows_ * shape_.in)});
-    generator_.randn({target, static_cast<std::size_t>(rows_ * shape_.out)});
-    return {rows_, global_rows_};
+  Step fill(std::int64_t, std::int64_t batch, const Places& places) override {
+    generator_.randn({places.x, static_cast<std::size_t>(rows_ * shape_.in)});
+    generator_.randn({places.target, static_cast<std::size_t>(rows_ * shape_.out)});
+    const Update update = update_of(batch, batches_, accumulate_);
+    Step step{.batch = {}, .part = update.part(batch), .global_rows = global_rows_};
+    step.batch.rows = rows_;
+    step.update_rows = global_rows_ * update.batches();
+    step.divisor = step.weight = static_cast<double>(step.update_rows);
+    return step;
   }
 
   TorchGenerator generator_;
   LinearShape shape_;
-  std::int64_t rows_, steps_, global_rows_, epoch_rows_;
+  std::int64_t rows_, batches_, accumulate_, global_rows_, epoch_rows_;
 };
 
 }  // namespace
 
-std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data, const SamplerOptions& sampler) {
-  SamplerOptions options = sampler;
-  options.rows = data.rows;
-  DistributedSampler first_epoch(options);
+std::unique_ptr<BatchSource> make_dataset_batches(Device& device, const Dataset& data, const BatchOptions& options) {
+  const RowWeights weights(data, options);
+  SamplerOptions of_data = options.sampler;
+  of_data.rows = data.rows;
+  if (weights.uneven()) of_data.weight = [weights](std::int64_t row) { return weights.of(row); };
+  DistributedSampler first_epoch(of_data);
   if (first_epoch.steps() == 0) {
     throw UseError(
         fmt::format("an epoch has no step: {} rows are fewer than {}, and the rest is dropped; use a smaller "
                     "batch, or leave out --drop-last",
-                    options.rows,
-                    options.repeat ? fmt::format("the {} ranks", options.ranks)
-                                   : fmt::format("a step's {}", options.global_batch)));
+                    of_data.rows,
+                    of_data.repeat ? fmt::format("the {} ranks", of_data.ranks)
+                                   : fmt::format("a step's {}", of_data.global_batch)));
   }
-  if (first_epoch.steps() == 1 && options.global_batch >= data.rows && !options.repeat) {
-    return std::make_unique<AllRows>(device, data, first_epoch);
+  if (first_epoch.steps() == 1 && of_data.global_batch >= data.rows && !of_data.repeat) {
+    return std::make_unique<AllRows>(device, data, options, weights, first_epoch);
   }
-  return std::make_unique<DatasetBatches>(device, data, std::move(first_epoch));
+  return std::make_unique<DatasetBatches>(device, data, options, weights, std::move(first_epoch));
 }
 
 std::unique_ptr<BatchSource> make_synthetic_batches(Device& device, TorchGenerator generator, const LinearShape& shape,
-                                                    std::int64_t rows, std::int64_t steps, int ranks) {
-  return std::make_unique<SyntheticBatches>(device, std::move(generator), shape, rows, steps, ranks);
+                                                    std::int64_t rows, std::int64_t batches, std::int64_t accumulate,
+                                                    int ranks) {
+  return std::make_unique<SyntheticBatches>(device, std::move(generator), shape, rows, batches, accumulate, ranks);
 }
 
 }  // namespace ddp

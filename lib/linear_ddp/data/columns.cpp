@@ -55,32 +55,43 @@ std::size_t find_column(const std::vector<std::string>& names, const std::string
 
 SelectedColumns select_columns(const std::vector<std::string>& names, const ColumnSelection& selection) {
   if (names.empty()) throw UseError("the table has no columns");
-  enum class Role : char { none, feature, target };
-  std::vector<Role> roles(names.size(), Role::none);
+  std::vector<std::string_view> roles(names.size());
   SelectedColumns columns;
-  const auto take = [&](std::size_t column, Role role, std::vector<std::int64_t>& list) {
-    if (roles[column] != Role::none) {
+  const auto take = [&](std::size_t column, std::string_view role) {
+    if (!roles[column].empty()) {
       throw UseError(fmt::format("column '#{}' ({}) is asked for {}", column, excerpt(names[column]),
-                                 roles[column] == role ? "twice" : "as a feature and as a target"));
+                                 roles[column] == role ? "twice" : fmt::format("{} and {}", role, roles[column])));
     }
     roles[column] = role;
-    list.push_back(static_cast<std::int64_t>(column));
+    return static_cast<std::int64_t>(column);
   };
 
-  for (const auto& wanted : selection.targets) take(find_column(names, wanted), Role::target, columns.targets);
+  for (const auto& wanted : selection.targets)
+    columns.targets.push_back(take(find_column(names, wanted), "as a target"));
   if (selection.contents == Contents::targets_only) {
-    for (std::size_t column = 0; column < names.size(); ++column) take(column, Role::target, columns.targets);
+    for (std::size_t column = 0; column < names.size(); ++column)
+      columns.targets.push_back(take(column, "as a target"));
     return columns;
   }
+  if (!selection.weights.empty()) {
+    columns.weights.push_back(take(find_column(names, selection.weights), "as the weights"));
+  }
+  for (const auto& wanted : selection.excluded) take(find_column(names, wanted), "as one to exclude");
   if (selection.targets.empty() && selection.contents == Contents::both)
-    take(names.size() - 1, Role::target, columns.targets);
-  for (const auto& wanted : selection.features) take(find_column(names, wanted), Role::feature, columns.features);
+    columns.targets.push_back(take(names.size() - 1, "as a target"));
+  for (const auto& wanted : selection.features) {
+    columns.features.push_back(take(find_column(names, wanted), "as a feature"));
+  }
   for (std::size_t column = 0; selection.features.empty() && column < names.size(); ++column) {
-    if (roles[column] == Role::none) take(column, Role::feature, columns.features);
+    if (roles[column].empty()) columns.features.push_back(take(column, "as a feature"));
   }
   if (columns.features.empty()) {
     throw UseError(fmt::format(
-        "no feature is left: each of the table's {} columns is a target; is the delimiter right?", names.size()));
+        "no feature is left: each of the table's {} columns is {}; is the delimiter right?", names.size(),
+        columns.weights.empty() && selection.excluded.empty() ? "a target" : "a target, the weights or excluded"));
+  }
+  if (selection.target_kind == TargetKind::labels && columns.targets.size() != 1) {
+    throw UseError(fmt::format("{} targets are asked for, but classes are one column's", columns.targets.size()));
   }
   return columns;
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
+#include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
@@ -18,19 +20,45 @@ std::string name_column(const TableShare& share, const std::string& name) {
   return fmt::format("{}column {}", share.path.empty() ? "" : share.path + ": ", excerpt(name));
 }
 
-std::vector<float> to_float(const TableShare& share, const std::vector<double>& values,
-                            const std::vector<std::string>& names) {
-  std::vector<float> narrowed(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    narrowed[i] = static_cast<float>(values[i]);
-    if (!std::isfinite(narrowed[i])) {
-      const std::size_t columns = names.size();
-      throw UseError(fmt::format("{}, data row {}: {:g} is beyond the range of float (3.4e38): rescale it",
-                                 name_column(share, names[i % columns]),
-                                 share.first_row + static_cast<std::int64_t>(i / columns) + 1, values[i]));
-    }
+std::vector<RowRange> pieces_of(const TableShare& share) {
+  return share.pieces.empty() ? std::vector<RowRange>{{share.first_row, share.rows}} : share.pieces;
+}
+
+/// Row of the table that the rank's row is.
+std::int64_t row_of_table(const TableShare& share, std::int64_t row) {
+  for (const RowRange& piece : pieces_of(share)) {
+    if (row < piece.count) return piece.first + row;
+    row -= piece.count;
   }
-  return narrowed;
+  return row;
+}
+
+void require_float(const TableShare& share, const std::vector<double>& values, const std::vector<std::string>& names) {
+  const auto bad = std::find_if(values.begin(), values.end(),
+                                [](double value) { return !std::isfinite(static_cast<float>(value)); });
+  if (bad == values.end()) return;
+  const auto index = static_cast<std::size_t>(bad - values.begin());
+  throw UseError(fmt::format("{}, data row {}: {:g} is beyond the range of float (3.4e38): rescale it",
+                             name_column(share, names[index % names.size()]),
+                             row_of_table(share, static_cast<std::int64_t>(index / names.size())) + 1, *bad));
+}
+
+/// Collective. The ranks' values as float at their rows' places.
+SharedArray gather(const World& world, const TableShare& share, const std::vector<double>& values,
+                   std::size_t columns) {
+  const auto width = static_cast<std::int64_t>(columns);
+  SharedArray all(world, checked_product(share.total_rows, width, "the values of a table, rows times columns"));
+  std::vector<SharedArray::Range> own;
+  const double* from = values.data();
+  for (const RowRange& piece : pieces_of(share)) {
+    const SharedArray::Range range{piece.first * width, piece.count * width};
+    std::transform(from, from + range.count, all.data() + range.first,
+                   [](double value) { return static_cast<float>(value); });
+    from += range.count;
+    own.push_back(range);
+  }
+  all.exchange(world, own);
+  return all;
 }
 
 /// A rank without rows must not disturb a minimum.
@@ -42,19 +70,26 @@ constexpr double largest = 1e30;
 }  // namespace
 
 Dataset gather_dataset(const World& world, const TableShare& share) {
-  struct Columns {
-    std::vector<float> x, y;
-  };
-  const auto own = agree(world, [&] {
-    return Columns{to_float(share, share.features, share.feature_names),
-                   to_float(share, share.targets, share.target_names)};
+  agree(world, [&] {
+    require_float(share, share.features, share.feature_names);
+    require_float(share, share.targets, share.target_names);
+    require_float(share, share.weights, {"of the weights"});
   });
+  std::int64_t weights = static_cast<std::int64_t>(share.weights.size());
+  all_reduce_sum(world, std::span(&weights, 1));
   Dataset data;
   data.rows = share.total_rows;
   data.in = static_cast<std::int64_t>(share.feature_names.size());
   data.out = static_cast<std::int64_t>(share.target_names.size());
-  data.x = all_gather(world, std::span<const float>(own.x));
-  data.y = all_gather(world, std::span<const float>(own.y));
+  data.x = gather(world, share, share.features, share.feature_names.size());
+  data.y = gather(world, share, share.targets, share.target_names.size());
+  if (weights > 0) data.weights = gather(world, share, share.weights, 1);
+  data.classes = share.labels;
+  for (const auto& why : all_gather(world, data.x.why_not_shared())) {
+    if (why.empty()) continue;
+    data.notices.push_back("the ranks of a host could not share memory, so each holds all the data: " + why);
+    break;
+  }
   return data;
 }
 

@@ -5,18 +5,22 @@
 #include <vector>
 
 #include <linear_ddp/data/table.hpp>
+#include <linear_ddp/launch/shared_array.hpp>
 #include <linear_ddp/launch/world.hpp>
 
 namespace ddp {
 
-/// All rows, in host memory, as they are trained on.
+/// All rows, in host memory, as they are trained on. The ranks of a host share them.
 struct Dataset {
   std::int64_t rows = 0, in = 0, out = 0;
-  std::vector<float> x;  ///< [rows, in]
-  std::vector<float> y;  ///< [rows, out]
+  SharedArray x;                          ///< [rows, in]
+  SharedArray y;                          ///< [rows, out]; with classes: [rows, 1], the class's index
+  SharedArray weights = {};               ///< [rows], or empty: all 1
+  std::vector<std::string> classes = {};  ///< empty: y are numbers
+  std::vector<std::string> notices = {};  ///< what a person should know; the same on all ranks
 };
 
-/// Collective. Every rank's share, as float, put together on every rank. Throws AgreedError when a value is beyond
+/// Collective. Every rank's share, as float, put together for every rank. Throws AgreedError when a value is beyond
 /// float.
 [[nodiscard]] Dataset gather_dataset(const World& world, const TableShare& share);
 

@@ -16,6 +16,13 @@ namespace ddp {
   return text;
 }
 
+/// What a quoted field means.
+[[nodiscard]] inline std::string without_doubled_quotes(std::string_view field) {
+  std::string text(field);
+  for (std::size_t at = text.find("\"\""); at != text.npos; at = text.find("\"\"", at + 1)) text.erase(at, 1);
+  return text;
+}
+
 /// The fields of a record one after the other. Allocates nothing.
 class FieldSplitter {
  public:

@@ -149,7 +149,7 @@ TableShare read_hdf5_table(const World& world, const std::string& path, const Ar
     auto y = open_matrix(opened.file, file, keys.y);
     take_matrices(opened, std::move(x), std::move(y), keys, selection);
   });
-  return read_matrix_table(world, *table);
+  return read_matrix_table(world, *table, selection);
 }
 
 }  // namespace ddp

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/nearest.hpp>
@@ -53,31 +52,21 @@ std::vector<ColumnSink> sinks_of(const SelectedColumns& selected, TableShare& sh
   };
   add(selected.features, share.features);
   add(selected.targets, share.targets);
+  add(selected.weights, share.weights);
   return all;
 }
 
-void require_finite(const TableShare& share) {
-  const auto check = [&](const std::vector<double>& values, const std::vector<std::string>& names) {
-    const auto bad = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
-    if (bad == values.end()) return;
-    const auto index = static_cast<std::size_t>(bad - values.begin());
-    throw UseError(fmt::format(
-        "{}, row {}, column {} (both from 0): {} is not a finite number; complete the row or remove it", share.path,
-        share.first_row + static_cast<std::int64_t>(index / names.size()), excerpt(names[index % names.size()]), *bad));
-  };
-  check(share.features, share.feature_names);
-  check(share.targets, share.target_names);
-}
-
-TableShare read_share(MatrixTable& table, std::int64_t first_row, std::int64_t end_row) {
+TableShare read_share(MatrixTable& table, const ColumnSelection& selection, std::int64_t first_row,
+                      std::int64_t end_row) {
   TableShare share = empty_share(table.file, table.names, table.selected);
   share.first_row = first_row;
   share.rows = end_row - first_row;
   const auto rows = static_cast<std::size_t>(share.rows);
   share.features.resize(rows * share.feature_names.size());
   share.targets.resize(rows * share.target_names.size());
+  share.weights.resize(rows * table.selected.weights.size());
   table.matrix->read(first_row, share.rows, sinks_of(table.selected, share));
-  require_finite(share);
+  require_usable(share, table.selected, selection);
   return share;
 }
 
@@ -120,10 +109,10 @@ void take_matrices(MatrixTable& table, std::unique_ptr<Matrix> x, std::unique_pt
   table.selected = select_columns_of(table.file, table.names, completed);
 }
 
-TableShare read_matrix_table(const World& world, MatrixTable& table) {
+TableShare read_matrix_table(const World& world, MatrixTable& table, const ColumnSelection& selection) {
   const std::int64_t rows = table.matrix->rows();
   TableShare share = agree(world, [&] {
-    return read_share(table, share_begin(rows, world.rank(), world.size()),
+    return read_share(table, selection, share_begin(rows, world.rank(), world.size()),
                       share_begin(rows, world.rank() + 1, world.size()));
   });
   place_share(world, share);

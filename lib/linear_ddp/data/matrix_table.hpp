@@ -33,7 +33,7 @@ void take_matrices(MatrixTable& table, std::unique_ptr<Matrix> x, std::unique_pt
                    const ColumnSelection& selection);
 
 /// Collective. Every rank reads its share of the rows.
-[[nodiscard]] TableShare read_matrix_table(const World& world, MatrixTable& table);
+[[nodiscard]] TableShare read_matrix_table(const World& world, MatrixTable& table, const ColumnSelection& selection);
 
 /// " ; it has 'a', 'b'", or "; did you mean 'a'?": what follows a key that is not there.
 [[nodiscard]] std::string key_suggestion(const std::string& wanted, const std::vector<std::string>& keys);

@@ -19,7 +19,7 @@ TableShare read_npy_table(const World& world, const std::string& path, const Col
     }
     take_matrix(opened, std::make_unique<StoredMatrix>(std::move(bytes), layout), selection);
   });
-  return read_matrix_table(world, *table);
+  return read_matrix_table(world, *table, selection);
 }
 
 }  // namespace ddp

@@ -53,7 +53,7 @@ TableShare read_npz_table(const World& world, const std::string& path, const Arr
   });
   require_zip_crc(world, name_of(table->file, keys.x), table->file, x);
   require_zip_crc(world, name_of(table->file, keys.y), table->file, y);
-  return read_matrix_table(world, *table);
+  return read_matrix_table(world, *table, selection);
 }
 
 }  // namespace ddp

@@ -11,14 +11,6 @@
 namespace ddp {
 namespace {
 
-bool is_missing(std::string_view text) noexcept {
-  constexpr std::array<std::string_view, 7> spellings{"", "na", "n/a", "nan", "null", "none", "?"};
-  return std::any_of(spellings.begin(), spellings.end(), [&](std::string_view spelling) {
-    return std::equal(text.begin(), text.end(), spelling.begin(), spelling.end(),
-                      [&](char ours, char theirs) { return ascii_lower(ours) == theirs; });
-  });
-}
-
 NumberFault fault_of(std::string_view text, bool whole) noexcept {
   if (is_missing(text)) return NumberFault::missing;
   if (!whole) return NumberFault::not_a_number;
@@ -26,6 +18,14 @@ NumberFault fault_of(std::string_view text, bool whole) noexcept {
 }
 
 }  // namespace
+
+bool is_missing(std::string_view text) noexcept {
+  constexpr std::array<std::string_view, 7> spellings{"", "na", "n/a", "nan", "null", "none", "?"};
+  return std::any_of(spellings.begin(), spellings.end(), [&](std::string_view spelling) {
+    return std::equal(text.begin(), text.end(), spelling.begin(), spelling.end(),
+                      [&](char ours, char theirs) { return ascii_lower(ours) == theirs; });
+  });
+}
 
 const char* parse_leading_number(const char* first, const char* last, char decimal, double& value) noexcept {
   // fast_float refuses a leading plus, as the standard does.

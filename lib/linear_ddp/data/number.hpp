@@ -12,6 +12,9 @@ struct Number {
   NumberFault fault = NumberFault::none;
 };
 
+/// Nothing, NA, NaN and the like.
+[[nodiscard]] bool is_missing(std::string_view text) noexcept;
+
 /// The double nearest to a whole text, which has no blanks around it. Independent of the locale; what is too small
 /// becomes subnormal or 0, what is too large is out_of_range.
 [[nodiscard]] Number parse_number(std::string_view text, char decimal) noexcept;

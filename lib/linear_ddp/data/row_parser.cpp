@@ -3,23 +3,31 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
-#include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/field_splitter.hpp>
+#include <linear_ddp/data/number.hpp>
+#include <linear_ddp/data/utf8.hpp>
 
 namespace ddp {
 namespace {
 
-std::string complaint(std::string_view field, NumberFault fault, char decimal) {
+static_assert(static_cast<int>(RowFault::not_a_number) == static_cast<int>(NumberFault::not_a_number));
+
+std::string complaint(std::string_view field, RowFault fault, char decimal) {
   const std::string shown = excerpt(field);
   switch (fault) {
-    case NumberFault::missing:
+    case RowFault::missing:
       return fmt::format("missing value {}; complete the row or remove it", shown);
-    case NumberFault::not_finite:
+    case RowFault::not_finite:
       return fmt::format("{} is not finite; complete the row or remove it", shown);
-    case NumberFault::out_of_range:
+    case RowFault::out_of_range:
       return fmt::format("{} is out of range: the largest number is 1.797e308", shown);
+    case RowFault::negative_weight:
+      return fmt::format("the weight {} is negative", shown);
+    case RowFault::not_utf8:
+      return fmt::format("the label {} is not UTF-8; convert the file with iconv, from latin1 perhaps", shown);
     default:
       break;
   }
@@ -35,23 +43,39 @@ std::string complaint(std::string_view field, NumberFault fault, char decimal) {
 }  // namespace
 
 RowParser::RowParser(const std::string& path, const TextHead& head, const TextFormat& format,
-                     const SelectedColumns& columns, TableShare& share)
+                     const SelectedColumns& columns, const ColumnSelection& selection, TableShare& share)
     : path_(path), head_(head), format_(format), share_(share), slots_(head.names.size(), -1) {
   std::int64_t slot = 0;
   for (const auto column : columns.features) slots_[static_cast<std::size_t>(column)] = slot++;
   features_ = slot;
   for (const auto column : columns.targets) slots_[static_cast<std::size_t>(column)] = slot++;
+  targets_ = slot;
+  for (const auto column : columns.weights) slots_[static_cast<std::size_t>(column)] = slot++;
   row_.resize(static_cast<std::size_t>(slot));
+  if (selection.target_kind == TargetKind::labels) label_slot_ = features_;
+  if (selection.missing == Missing::drop) gaps_end_ = slot;
+  if (selection.missing == Missing::mean) gaps_end_ = features_;
 }
 
-void RowParser::parse(const Record& record) {
+bool RowParser::parse(const Record& record) {
   if (record.quoted || !parse_plain(record.text)) {
-    if (trimmed(record.text, format_.delimiter).empty()) return;
-    parse_carefully(record);
+    if (trimmed(record.text, format_.delimiter).empty()) return true;
+    if (!parse_carefully(record)) return !complaints_.enough();
   }
   share_.features.insert(share_.features.end(), row_.begin(), row_.begin() + features_);
-  share_.targets.insert(share_.targets.end(), row_.begin() + features_, row_.end());
+  share_.targets.insert(share_.targets.end(), row_.begin() + features_, row_.begin() + targets_);
+  share_.weights.insert(share_.weights.end(), row_.begin() + targets_, row_.end());
   ++share_.rows;
+  return true;
+}
+
+void RowParser::complain(const std::string& message) {
+  complaints_.add(RowFault::unreadable, [&] { return message; });
+}
+
+void RowParser::finish() {
+  complaints_.require_none();
+  share_.labels = labels_.take();
 }
 
 /// Most records have nothing but numbers and delimiters: these are read without looking at a byte twice. False for all
@@ -61,12 +85,20 @@ bool RowParser::parse_plain(std::string_view text) {
   const char* const end = at + text.size();
   for (std::size_t column = 0; column < slots_.size(); ++column) {
     const char* stop = at;
-    if (slots_[column] < 0) {
+    const std::int64_t slot = slots_[column];
+    if (slot < 0 || slot == label_slot_) {
       while (stop != end && *stop != format_.delimiter) ++stop;
+      if (slot >= 0) {
+        RowFault fault = RowFault::none;
+        const auto field = trimmed({at, static_cast<std::size_t>(stop - at)}, format_.delimiter);
+        row_[static_cast<std::size_t>(slot)] = parse_value(field, false, slot, fault);
+        if (fault != RowFault::none) return false;
+      }
     } else {
-      double& value = row_[static_cast<std::size_t>(slots_[column])];
+      double& value = row_[static_cast<std::size_t>(slot)];
       stop = parse_leading_number(at, end, format_.decimal, value);
       if (stop == nullptr || !std::isfinite(value)) return false;
+      if (slot >= targets_ && value < 0) return false;
     }
     if (stop == end) return column + 1 == slots_.size() && !head_.trailing_delimiter;
     if (*stop != format_.delimiter) return false;
@@ -75,35 +107,68 @@ bool RowParser::parse_plain(std::string_view text) {
   return false;
 }
 
-void RowParser::parse_carefully(const Record& record) {
+bool RowParser::parse_carefully(const Record& record) {
   FieldSplitter splitter(record, format_.delimiter);
   std::string_view field;
   std::size_t column = 0;
   Faulty first;
   for (; splitter.next(field); ++column) {
     if (column >= slots_.size() || slots_[column] < 0) continue;
-    const auto [value, fault] = parse_number(field, format_.decimal);
-    row_[static_cast<std::size_t>(slots_[column])] = value;
-    if (first.fault == NumberFault::none) first = {column, field, fault};
+    RowFault fault = RowFault::none;
+    row_[static_cast<std::size_t>(slots_[column])] = parse_value(field, record.quoted, slots_[column], fault);
+    if (first.fault == RowFault::none) first = {column, field, fault};
   }
-  if (splitter.fault()) throw UseError(fmt::format("{}, line {}: there is {}", path_, record.line, splitter.fault()));
+  if (splitter.fault()) {
+    complaints_.add(RowFault::quotes,
+                    [&] { return fmt::format("{}, line {}: there is {}", path_, record.line, splitter.fault()); });
+    return false;
+  }
   const bool surplus = column == slots_.size() + 1 && field.empty();
-  if (head_.trailing_delimiter ? !surplus : column != slots_.size()) refuse_count(record, column, field.empty());
-  if (first.fault != NumberFault::none) refuse_number(record, first);
+  if (head_.trailing_delimiter ? !surplus : column != slots_.size()) {
+    refuse_count(record, column, field.empty());
+    return false;
+  }
+  if (first.fault != RowFault::none) refuse_value(record, first);
+  return first.fault == RowFault::none;
 }
 
-void RowParser::refuse_count(const Record& record, std::size_t fields, bool last_is_empty) const {
+double RowParser::parse_value(std::string_view field, bool quoted, std::int64_t slot, RowFault& fault) {
+  if (slot != label_slot_) {
+    const auto [value, why] = parse_number(field, format_.decimal);
+    fault = static_cast<RowFault>(why);
+    if (fault == RowFault::none && slot >= targets_ && value < 0) fault = RowFault::negative_weight;
+    if (fault != RowFault::missing) return value;
+  } else {
+    std::string undoubled;
+    if (quoted) field = undoubled = without_doubled_quotes(field);
+    if (const auto known = labels_.find(field)) return static_cast<double>(*known);
+    if (is_missing(field)) {
+      fault = RowFault::missing;
+    } else if (!is_utf8(field)) {
+      fault = RowFault::not_utf8;
+    } else {
+      return static_cast<double>(labels_.index(field));
+    }
+  }
+  if (fault == RowFault::missing && slot < gaps_end_) fault = RowFault::none;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+void RowParser::refuse_count(const Record& record, std::size_t fields, bool last_is_empty) {
   const bool trailing = head_.trailing_delimiter;
-  throw UseError(fmt::format(
-      "{}, line {}: got {} fields, expected {}{}", path_, record.line, fields - (trailing && last_is_empty ? 1 : 0),
-      slots_.size(),
-      trailing ? fmt::format(" and a delimiter behind them, as in line {}", head_.first_row_line) : std::string{}));
+  complaints_.add(RowFault::fields, [&] {
+    return fmt::format(
+        "{}, line {}: got {} fields, expected {}{}", path_, record.line, fields - (trailing && last_is_empty ? 1 : 0),
+        slots_.size(),
+        trailing ? fmt::format(" and a delimiter behind them, as in line {}", head_.first_row_line) : std::string{});
+  });
 }
 
-void RowParser::refuse_number(const Record& record, const Faulty& faulty) const {
-  throw UseError(fmt::format("{}, line {}, column {} ({}): {}", path_, record.line, faulty.column + 1,
-                             excerpt(head_.names[faulty.column]),
-                             complaint(faulty.field, faulty.fault, format_.decimal)));
+void RowParser::refuse_value(const Record& record, const Faulty& faulty) {
+  complaints_.add(faulty.fault, [&] {
+    return fmt::format("{}, line {}, column {} ({}): {}", path_, record.line, faulty.column + 1,
+                       excerpt(head_.names[faulty.column]), complaint(faulty.field, faulty.fault, format_.decimal));
+  });
 }
 
 }  // namespace ddp

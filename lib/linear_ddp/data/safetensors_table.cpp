@@ -42,7 +42,7 @@ TableShare read_safetensors_table(const World& world, const std::string& path, c
     auto y = open_tensor(opened.file, header, keys.y);
     take_matrices(opened, std::move(x), std::move(y), keys, selection);
   });
-  return read_matrix_table(world, *table);
+  return read_matrix_table(world, *table, selection);
 }
 
 }  // namespace ddp

@@ -49,14 +49,26 @@ void DistributedSampler::set_epoch(std::int64_t epoch) {
   if (options_.shuffle) {
     order = TorchGenerator(options_.seed + static_cast<std::uint64_t>(epoch)).randperm(options_.rows);
   }
+  const auto row_at = [&](std::int64_t place) {
+    const std::int64_t source = place % options_.rows;  // padding goes round and round when rows < ranks
+    return options_.shuffle ? order[static_cast<std::size_t>(source)] : source;
+  };
   own_.clear();
+  weights_.clear();
   for (std::int64_t step = 0; step < steps(); ++step) {
     const std::int64_t begin = step * options_.global_batch, end = begin + global_rows(step);
     for (std::int64_t place = begin + options_.rank; place < end; place += options_.ranks) {
-      const std::int64_t source = place % options_.rows;  // padding goes round and round when rows < ranks
-      own_.push_back(options_.shuffle ? order[static_cast<std::size_t>(source)] : source);
+      own_.push_back(row_at(place));
     }
+    if (!options_.weight) continue;
+    double sum = 0;
+    for (std::int64_t place = begin; place < end; ++place) sum += options_.weight(row_at(place));
+    weights_.push_back(sum);
   }
+}
+
+double DistributedSampler::global_weight(std::int64_t step) const {
+  return options_.weight ? weights_.at(static_cast<std::size_t>(step)) : static_cast<double>(global_rows(step));
 }
 
 std::size_t DistributedSampler::own_rows(std::int64_t global_rows) const noexcept {

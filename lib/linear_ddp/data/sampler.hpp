@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct SamplerOptions {
   /// PyTorch's padding, rows from the start of the order are used again until every rank has equally many in the epoch.
   /// The steps are then PyTorch's when global_batch is a multiple of ranks.
   bool repeat = false;
+  /// What a row counts in the step's mean; empty: 1.
+  std::function<double(std::int64_t row)> weight = {};
 };
 
 /// Which rows each rank uses at each step: a function of the options and the epoch, known to every rank without
@@ -45,6 +48,8 @@ class DistributedSampler {
   }
   /// How many rows all ranks together use at step s.
   [[nodiscard]] std::int64_t global_rows(std::int64_t step) const noexcept;
+  /// The sum of their weights.
+  [[nodiscard]] double global_weight(std::int64_t step) const;
 
  private:
   /// This rank's rows in a step of so many.
@@ -54,6 +59,7 @@ class DistributedSampler {
   std::int64_t epoch_ = -1;
   std::int64_t total_ = 0;         // length of an epoch's order, after padding or dropping
   std::vector<std::int64_t> own_;  // this rank's rows of the epoch
+  std::vector<double> weights_;    // of the epoch's steps; empty when every row counts 1
 };
 
 }  // namespace ddp

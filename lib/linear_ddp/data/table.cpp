@@ -8,8 +8,11 @@
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/input_file.hpp>
+#include <linear_ddp/data/labels.hpp>
+#include <linear_ddp/data/prepare.hpp>
 #include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/launch/collectives.hpp>
 
 namespace ddp {
 namespace {
@@ -29,52 +32,18 @@ constexpr std::array extensions{Extension{".csv", FileFormat::csv},
                                 Extension{".h5", FileFormat::hdf5},
                                 Extension{".hdf5", FileFormat::hdf5}};
 
-}  // namespace
-
-FileFormat format_of(const std::string& path) {
-  const std::string extension = lower_case_extension(path);
+FileFormat require_format(const std::string& path, FileFormat given) {
+  if (given != FileFormat::by_extension) return given;
+  if (const auto format = format_of(path)) return *format;
   std::string known;
-  for (const auto& [text, format] : extensions) {
-    if (text == extension) return format;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", text);
-  }
+  for (const auto& extension : extensions) known += fmt::format("{}{}", known.empty() ? "" : ", ", extension.text);
   throw UseError(fmt::format("{}: no reader for files with the extension {}; tables are {}; --format tells another's",
-                             path, excerpt(extension), known));
+                             path, excerpt(lower_case_extension(path)), known));
 }
 
-namespace {
-
-TableShare read_with_targets(const World& world, const std::string& path, const TextFormat& text,
-                             const ColumnSelection& selection, const FileOptions& options) {
-  agree(world, [&] {
-    const auto has_columns = [](FileFormat format) {
-      return format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy;
-    };
-    const auto format = options.format == FileFormat::by_extension ? format_of(path) : options.format;
-    const std::string* const wrong = !has_columns(format)                            ? &path
-                                     : !has_columns(format_of(options.targets_file)) ? &options.targets_file
-                                                                                     : nullptr;
-    if (wrong == nullptr) return;
-    throw UseError(fmt::format("{}: features and targets in files of their own can be .csv, .tsv and .npy", *wrong));
-  });
-  ColumnSelection features = selection;
-  features.contents = Contents::features_only;
-  FileOptions own = options;
-  own.targets_file.clear();
-  TableShare share = read_table(world, path, text, features, own);
-  take_targets(world, share,
-               read_table(world, options.targets_file, text,
-                          {.features = {}, .targets = {}, .contents = Contents::targets_only}));
-  return share;
-}
-
-}  // namespace
-
-TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
-                      const ColumnSelection& selection, const FileOptions& options) {
-  if (!options.targets_file.empty()) return read_with_targets(world, path, text, selection, options);
-  const auto format =
-      agree(world, [&] { return options.format == FileFormat::by_extension ? format_of(path) : options.format; });
+TableShare read_file(const World& world, const std::string& path, const TextFormat& text,
+                     const ColumnSelection& selection, const FileOptions& options) {
+  const auto format = agree(world, [&] { return require_format(path, options.format); });
   switch (format) {
     case FileFormat::npy:
       return read_npy_table(world, path, selection);
@@ -91,6 +60,100 @@ TableShare read_table(const World& world, const std::string& path, const TextFor
       if (completed.delimiter == 0) completed.delimiter = format == FileFormat::tsv ? '\t' : ',';
       return read_text_table(world, path, completed, selection);
   }
+}
+
+void require_columns(const std::string& path, FileFormat given) {
+  const auto format = require_format(path, given);
+  if (format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy) return;
+  throw UseError(fmt::format("{}: features and targets in files of their own can be .csv, .tsv and .npy", path));
+}
+
+/// The features of one file, and the targets of another one.
+TableShare read_two_files(const World& world, const std::string& path, const TextFormat& text,
+                          const ColumnSelection& selection, const FileOptions& options) {
+  agree(world, [&] {
+    require_columns(path, options.format);
+    require_columns(options.targets_file, FileFormat::by_extension);
+  });
+  ColumnSelection of_features = selection, of_targets;
+  of_features.contents = Contents::features_only;
+  of_features.target_kind = TargetKind::numbers;
+  of_targets.contents = Contents::targets_only;
+  of_targets.target_kind = selection.target_kind;
+  of_targets.missing = selection.missing;
+  TableShare share = read_file(world, path, text, of_features, options);
+  TableShare targets = read_file(world, options.targets_file, text, of_targets, {});
+  if (selection.target_kind == TargetKind::labels) {
+    if (targets.labels.empty()) label_numbers(targets);
+    unite_labels(world, targets);  // before rows go to ranks that number the labels otherwise
+  }
+  take_targets(world, share, targets);
+  return share;
+}
+
+/// Rank 0 looks for all: the others could see other files, or see them in another order.
+std::vector<std::string> agreed_files(const World& world, const std::string& path) {
+  const auto own = agree(world, [&] { return world.rank() == 0 ? find_files(path) : std::vector<std::string>{}; });
+  std::string joined;
+  for (const auto& file : own) joined += file + '\0';
+  joined = broadcast(world, joined, 0);
+  std::vector<std::string> files;
+  for (std::size_t begin = 0; begin < joined.size(); begin += files.back().size() + 1) {
+    files.push_back(joined.substr(begin, joined.find('\0', begin) - begin));
+  }
+  return files;
+}
+
+void notice_equal_names(TableShare& share) {
+  auto names = share.feature_names;
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  share.notices.push_back(
+      fmt::format("{}: several features have the name {}; each is used", share.path, excerpt(*twice)));
+}
+
+}  // namespace
+
+std::optional<FileFormat> format_of(const std::string& path) {
+  const std::string extension = lower_case_extension(path);
+  for (const auto& [text, format] : extensions) {
+    if (text == extension) return format;
+  }
+  return std::nullopt;
+}
+
+TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
+                      const ColumnSelection& selection, const FileOptions& options) {
+  TableShare share;
+  const auto files = agreed_files(world, path);
+  const bool two_files = !options.targets_file.empty();
+  if (two_files && files.size() > 1) {
+    throw AgreedError(
+        Status::wrong_use,
+        fmt::format("{}: the targets of several files cannot be in one of their own, {}", path, options.targets_file));
+  }
+  for (const auto& file : files) {
+    TableShare part = two_files ? read_two_files(world, file, text, selection, options)
+                                : read_file(world, file, text, selection, options);
+    if (selection.missing == Missing::drop) drop_gaps(world, part);
+    if (selection.target_kind == TargetKind::labels && part.labels.empty()) label_numbers(part);
+    if (&file == &files.front()) {
+      share = std::move(part);
+      if (files.size() > 1) share.pieces = {{share.first_row, share.rows}};
+    } else {
+      agree(world, [&] { append_file(share, std::move(part)); });
+    }
+  }
+  if (files.size() > 1) share.path = path;
+  if (share.total_rows == 0) {
+    throw AgreedError(Status::wrong_use, fmt::format("{}: no data rows are left: a value is missing in each", path));
+  }
+  notice_equal_names(share);
+  if (selection.missing == Missing::mean) fill_gaps(world, share);
+  if (!selection.weights.empty()) require_weight(world, share);
+  if (selection.target_kind == TargetKind::labels) unite_labels(world, share);
+  return share;
 }
 
 }  // namespace ddp

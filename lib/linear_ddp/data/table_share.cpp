@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/complaints.hpp>
+#include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
 namespace ddp {
@@ -25,6 +29,36 @@ TableShare empty_share(const InputFile& file, const std::vector<std::string>& na
   for (const auto column : columns.features) share.feature_names.push_back(names[static_cast<std::size_t>(column)]);
   for (const auto column : columns.targets) share.target_names.push_back(names[static_cast<std::size_t>(column)]);
   return share;
+}
+
+void require_usable(const TableShare& share, const SelectedColumns& columns, const ColumnSelection& selection) {
+  Complaints complaints;
+  const auto check = [&](const std::vector<double>& values, const std::vector<std::string>& of, bool gaps,
+                         double least) {
+    for (std::size_t i = 0; i < values.size() && !complaints.enough(); ++i) {
+      const double value = values[i];
+      if ((std::isfinite(value) && value >= least) || (gaps && std::isnan(value))) continue;
+      const bool negative = std::isfinite(value);
+      complaints.add(negative            ? RowFault::negative_weight
+                     : std::isnan(value) ? RowFault::missing
+                                         : RowFault::not_finite,
+                     [&] {
+                       return fmt::format(
+                           "{}, row {}, column {} (both from 0): {}", share.path,
+                           share.first_row + static_cast<std::int64_t>(i / of.size()), excerpt(of[i % of.size()]),
+                           negative ? fmt::format("the weight {} is negative", value)
+                                    : fmt::format("{} is not a finite number; complete the row or remove it", value));
+                     });
+    }
+  };
+  constexpr double lowest = std::numeric_limits<double>::lowest();
+  const bool drops = selection.missing == Missing::drop;
+  check(share.features, share.feature_names, selection.missing != Missing::error, lowest);
+  check(share.targets, share.target_names, drops, lowest);
+  std::vector<std::string> weights;
+  for (const auto column : columns.weights) weights.push_back(fmt::format("#{}", column));
+  check(share.weights, weights, drops, 0);
+  complaints.require_none();
 }
 
 void require_same_size(const World& world, const InputFile& file) {

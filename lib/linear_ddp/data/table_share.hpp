@@ -22,6 +22,10 @@ namespace ddp {
 [[nodiscard]] TableShare empty_share(const InputFile& file, const std::vector<std::string>& names,
                                      const SelectedColumns& columns);
 
+/// Throws UseError for a value that no row may have: one that is not finite, unless it is a NaN that
+/// `selection.missing` provides for; a negative weight. For arrays: rows and columns are counted from 0.
+void require_usable(const TableShare& share, const SelectedColumns& columns, const ColumnSelection& selection);
+
 /// Collective. Throws AgreedError when the ranks see files of different sizes, whose shares would not fit together.
 void require_same_size(const World& world, const InputFile& file);
 

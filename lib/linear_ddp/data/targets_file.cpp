@@ -39,6 +39,7 @@ void take_targets(const World& world, TableShare& share, const TableShare& targe
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(share.first_row);
   share.targets.assign(begin, begin + static_cast<std::ptrdiff_t>(share.rows));
   share.target_names = targets.target_names;
+  share.labels = targets.labels;
 }
 
 }  // namespace ddp

@@ -29,12 +29,6 @@ std::int64_t begin_of_text(const InputFile& file) {
   return start == "\xEF\xBB\xBF" ? 3 : 0;
 }
 
-std::string without_doubled_quotes(std::string_view field) {
-  std::string text(field);
-  for (std::size_t at = text.find("\"\""); at != text.npos; at = text.find("\"\"", at + 1)) text.erase(at, 1);
-  return text;
-}
-
 /// The next record that is not blank.
 std::optional<Fields> next_fields(RecordReader& reader, char delimiter, const std::string& path, std::int64_t& line) {
   Record record;
@@ -54,17 +48,29 @@ bool ends_with_delimiter(const Fields& fields) {
 }
 
 /// A field that is no number makes a header. A gap (nothing, or NA) is no proof, or a first row with one would silently
-/// be lost; but pandas writes an empty name over its index.
-bool is_header(const Fields& fields, char decimal, const std::string& place) {
-  const bool named = std::any_of(fields.begin(), fields.end(), [&](const std::string& field) {
+/// be lost; but pandas writes an empty name over its index. Nor is a label that alone is no number.
+bool is_header(const Fields& fields, char decimal, const ColumnSelection& selection, const std::string& place) {
+  const auto is_text = [&](const std::string& field) {
     return parse_number(field, decimal).fault == NumberFault::not_a_number;
-  });
-  if (!named && fields.size() > 1 && fields[0].empty()) {
+  };
+  const auto texts = std::count_if(fields.begin(), fields.end(), is_text);
+  if (texts == 0 && fields.size() > 1 && fields[0].empty()) {
     throw UseError(place +
                    ": the first field is empty and no other one is a name: a row with a gap, or a header over "
                    "an index? say it with --header no or --header yes");
   }
-  return named;
+  const auto& targets = selection.targets;
+  const bool by_number = targets.empty() || targets[0].starts_with('#');
+  if (texts == 1 && fields.size() > 1 && selection.target_kind == TargetKind::labels && by_number) {
+    const auto text = std::find_if(fields.begin(), fields.end(), is_text);
+    if (targets.empty() ? text + 1 == fields.end() : targets[0] == fmt::format("#{}", text - fields.begin())) {
+      throw UseError(fmt::format(
+          "{}: only the target, {}, is no number: a row with its label, or a header? say it with --header no or "
+          "--header yes",
+          place, excerpt(*text)));
+    }
+  }
+  return texts > 0;
 }
 
 void require_utf8(const Fields& names, const std::string& place) {
@@ -77,14 +83,14 @@ void require_utf8(const Fields& names, const std::string& place) {
 
 }  // namespace
 
-TextHead read_text_head(const InputFile& file, const TextFormat& format) {
+TextHead read_text_head(const InputFile& file, const TextFormat& format, const ColumnSelection& selection) {
   TextHead head;
   head.data_begin = begin_of_text(file);
   RecordReader reader(file, head.data_begin, 1);
   auto first = next_fields(reader, format.delimiter, file.path(), head.first_row_line);
   const std::string place = fmt::format("{}, line {}", file.path(), head.first_row_line);
-  const bool header = first && (format.header == Header::yes ||
-                                (format.header == Header::automatic && is_header(*first, format.decimal, place)));
+  const bool header = first && (format.header == Header::yes || (format.header == Header::automatic &&
+                                                                 is_header(*first, format.decimal, selection, place)));
   auto row = first;
   if (header) {
     require_utf8(*first, place);

@@ -19,8 +19,9 @@ struct TextHead {
 };
 
 /// Reads the header and the first row. Throws UseError for an empty table, for UTF-16, for names that are not UTF-8,
-/// and for a first record that may be a header or a row.
-[[nodiscard]] TextHead read_text_head(const InputFile& file, const TextFormat& format);
+/// and for a first record that may be a header or a row (of the selection, only what its target is counts here).
+[[nodiscard]] TextHead read_text_head(const InputFile& file, const TextFormat& format,
+                                      const ColumnSelection& selection = {});
 
 /// The format with its defaults filled in. Throws UseError for a delimiter or a decimal sign that cannot be one.
 [[nodiscard]] TextFormat complete_format(TextFormat format, const std::string& path);

@@ -2,6 +2,7 @@
 #include <memory>
 #include <span>
 
+#include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/record_reader.hpp>
 #include <linear_ddp/data/row_parser.hpp>
 #include <linear_ddp/data/table.hpp>
@@ -17,7 +18,7 @@ struct OpenTable {
   OpenTable(const std::string& path, const TextFormat& wanted, const ColumnSelection& selection)
       : file(path),
         format(complete_format(wanted, path)),
-        head(read_text_head(file, format)),
+        head(read_text_head(file, format, selection)),
         columns(select_columns_of(file, head.names, selection)) {}
 
   InputFile file;
@@ -52,7 +53,7 @@ Counts count(const InputFile& file, const Range& range) {
   return counts;
 }
 
-TableShare parse(const OpenTable& table, const Range& range, std::int64_t line_ends) {
+TableShare parse(const OpenTable& table, const ColumnSelection& selection, const Range& range, std::int64_t line_ends) {
   TableShare share = empty_share(table.file, table.head.names, table.columns);
   if (range.begin == range.end) return share;
   // No more rows than line ends, and no more than the fields' shortest texts leave room for.
@@ -60,14 +61,21 @@ TableShare parse(const OpenTable& table, const Range& range, std::int64_t line_e
   const auto rows = static_cast<std::size_t>(std::min(line_ends, (range.end - range.begin) / columns) + 1);
   share.features.reserve(rows * table.columns.features.size());
   share.targets.reserve(rows * table.columns.targets.size());
+  share.weights.reserve(rows * table.columns.weights.size());
 
   RecordReader reader(table.file, range.begin, range.line, range.inside_quotes);
   Record record;
   const bool at_line_begin = reader.previous() == '\n' || reader.previous() == '\r';
   const bool at_record = range.begin == table.head.data_begin || (at_line_begin && !range.inside_quotes);
   if (!at_record && !reader.next(record)) return share;  // the rest of a record of the ranks before
-  RowParser parser(table.file.path(), table.head, table.format, table.columns, share);
-  while (reader.offset() < range.end && reader.next(record)) parser.parse(record);
+  RowParser parser(table.file.path(), table.head, table.format, table.columns, selection, share);
+  try {
+    while (reader.offset() < range.end && reader.next(record) && parser.parse(record)) {
+    }
+  } catch (const UseError& error) {
+    parser.complain(error.what());
+  }
+  parser.finish();
   return share;
 }
 
@@ -87,7 +95,7 @@ TableShare read_text_table(const World& world, const std::string& path, const Te
   range.inside_quotes = sum_of_ranks_before(world, counts.quotes) % 2 != 0;
   range.line = table->head.data_line + sum_of_ranks_before(world, counts.line_ends);
 
-  TableShare share = agree(world, [&] { return parse(*table, range, counts.line_ends); });
+  TableShare share = agree(world, [&] { return parse(*table, selection, range, counts.line_ends); });
   place_share(world, share);
   return share;
 }

@@ -9,8 +9,10 @@
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/device/device.hpp>
+#include "linear_ddp/device/cpu_loss.hpp"
 #include "linear_ddp/device/cpu_passes.hpp"
 #include "linear_ddp/device/cpu_tiny.hpp"
+#include "linear_ddp/device/cpu_update.hpp"
 #include "linear_ddp/device/gemm.hpp"
 
 namespace ddp {
@@ -96,16 +98,20 @@ class CpuDevice final : public Device {
   void linear_loss(const LinearLoss& op) override {
     const bool gradients = op.weight_gradient != nullptr;
     const double sum = gradients && tiny::serves(op) ? tiny::mse_step(op) : tiled_loss(op, gradients);
-    if (op.loss != nullptr) *op.loss = static_cast<float>(static_cast<double>(op.loss_scale) * sum);
+    if (op.loss != nullptr) {
+      *op.loss = (op.add ? *op.loss : 0.0F) + static_cast<float>(static_cast<double>(op.loss_scale) * sum);
+    }
     if (op.loss_sum != nullptr) *op.loss_sum = sum;
   }
 
-  void sgd_update(const SgdUpdate& op) override {
-    const kernels::SgdStep<float> step{op.lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first};
-    if (op.momentum_buffer == nullptr)
-      passes::sgd(op.numel, step, op.gradients, op.parameters);
-    else
-      passes::sgd(op.numel, step, op.gradients, op.momentum_buffer, op.parameters);
+  void square_sum(const Gradient& gradient, double* sum) override { *sum = passes::square_sum(gradient); }
+
+  void sgd_update(const Gradient& gradient, const SgdUpdate& op, const float* lr) override {
+    passes::sgd(gradient, {*lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first}, op.momentum_buffer);
+  }
+
+  void adam_update(const Gradient& gradient, const AdamUpdate& op, const float* scalars) override {
+    passes::adam(gradient, op, scalars);
   }
 
   void accumulate(const float* value, double factor, double* sum) override {
@@ -129,21 +135,22 @@ class CpuDevice final : public Device {
       bias_gradient = at_least(bias_gradient_, op.out);
       std::fill_n(bias_gradient, op.out, 0.0);
     }
-    if (gradients && op.rows == 0) std::fill_n(op.weight_gradient, op.out * op.in, 0.0F);
+    if (gradients && op.rows == 0 && !op.add) std::fill_n(op.weight_gradient, op.out * op.in, 0.0F);
 
     double sum = 0;
     for (std::int64_t row = 0; row < op.rows; row += tile) {
       const std::int64_t rows = std::min(tile, op.rows - row);
       const float* x = op.x + row * op.in;
       forward(rows, op.in, op.out, x, op.weight, op.bias, y);
-      sum += passes::mse(rows * op.out, op.target + row * op.out, op.loss_scale, y);
+      sum += passes::loss(op, row, rows, y);
       if (!gradients) continue;
       if (bias_gradient != nullptr) passes::add_columns(rows, op.out, y, bias_gradient);
-      gemm::product_tn(op.out, op.in, rows, y, x, row == 0 ? 0.0F : 1.0F, op.weight_gradient);
+      gemm::product_tn(op.out, op.in, rows, y, x, row == 0 && !op.add ? 0.0F : 1.0F, op.weight_gradient);
     }
     if (bias_gradient != nullptr) {
-      std::transform(bias_gradient, bias_gradient + op.out, op.bias_gradient,
-                     [](double value) { return static_cast<float>(value); });
+      std::transform(
+          bias_gradient, bias_gradient + op.out, op.bias_gradient, op.bias_gradient,
+          [&op](double value, float before) { return static_cast<float>(value) + (op.add ? before : 0.0F); });
     }
     return sum;
   }

@@ -1,6 +1,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -15,7 +16,7 @@
 #include "kernels/accumulate.hpp"
 #include "kernels/columns.hpp"
 #include "kernels/loss_kernel.hpp"
-#include "kernels/sgd_kernel.hpp"
+#include "kernels/update_kernel.hpp"
 
 namespace ddp {
 namespace {
@@ -45,7 +46,7 @@ class CudaDevice final : public Device {
         compute_(stream(Queue::compute)),
         upload_(compute_),
         matmul_(compute_),
-        loss_partials_(cuda_memory(kernels::max_loss_partials * sizeof(double))) {}
+        partials_(cuda_memory(std::max(kernels::max_loss_partials, kernels::max_square_partials) * sizeof(double))) {}
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "cuda"; }
 
@@ -117,8 +118,9 @@ class CudaDevice final : public Device {
 
   void linear_loss(const LinearLoss& op) override {
     if (op.rows == 0) {
-      clear(op.loss, 1);
       clear(op.loss_sum, 1);
+      if (op.add) return;
+      clear(op.loss, 1);
       clear(op.weight_gradient, op.out * op.in);
       clear(op.bias_gradient, op.out);
       return;
@@ -130,14 +132,33 @@ class CudaDevice final : public Device {
       case LossKind::mse:
         loss_and_gradient(kernels::MseLoss{}, op, y, gradients);
         break;
+      case LossKind::huber:
+        loss_and_gradient(kernels::HuberLoss{}, op, y, gradients);
+        break;
+      case LossKind::bce_with_logits:
+        loss_and_gradient(kernels::BceWithLogitsLoss{}, op, y, gradients);
+        break;
+      case LossKind::cross_entropy:
+        loss_and_gradient(kernels::CrossEntropy{op.out, op.label_smoothing, op.class_weight}, op, y, gradients);
+        break;
     }
-    if (gradients) matmul_.gradient(op.rows, op.in, op.out, op.x, y, op.weight_gradient, op.bias_gradient);
+    if (gradients) matmul_.gradient(op.rows, op.in, op.out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
   }
 
-  void sgd_update(const SgdUpdate& op) override {
-    const kernels::SgdStep<float> step{op.lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first};
-    check(kernels::sgd_update(step, op.numel, op.parameters, op.gradients, op.momentum_buffer, compute_),
-          "queue the SGD update");
+  void square_sum(const Gradient& gradient, double* sum) override {
+    check(kernels::square_sum(arguments_of(gradient), static_cast<double*>(partials_.get()), sum, compute_),
+          "queue the norm of the gradients");
+  }
+
+  void sgd_update(const Gradient& gradient, const SgdUpdate& op, const float* lr) override {
+    const kernels::SgdStep<float> step{0, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first};
+    check(kernels::sgd_update(arguments_of(gradient), step, lr, op.momentum_buffer, compute_), "queue the SGD update");
+  }
+
+  void adam_update(const Gradient& gradient, const AdamUpdate& op, const float* scalars) override {
+    const auto step = kernels::AdamStep::from(op.beta1, op.beta2, op.eps, op.weight_decay);
+    check(kernels::adam_update(arguments_of(gradient), step, scalars, op.mean, op.square, op.greatest, compute_),
+          "queue the Adam update");
   }
 
   void accumulate(const float* value, double factor, double* sum) override {
@@ -166,6 +187,11 @@ class CudaDevice final : public Device {
     check(cudaStreamSynchronize(stream(queue)), "wait for the GPU");
   }
 
+  static kernels::GradientArguments arguments_of(const Gradient& gradient) {
+    return {gradient.numel, gradient.parameters, gradient.gradients, gradient.penalized,
+            gradient.l2,    gradient.max_norm,   gradient.square_sum};
+  }
+
   template <class T>
   void clear(T* values, std::int64_t numel) {
     if (values == nullptr || numel == 0) return;
@@ -184,12 +210,15 @@ class CudaDevice final : public Device {
 
   template <class Loss>
   void loss_and_gradient(const Loss& loss, const LinearLoss& op, float* y, bool gradients) {
-    const kernels::LossArguments arguments{.numel = op.rows * op.out,
+    const kernels::LossArguments arguments{.rows = op.rows,
+                                           .out = op.out,
                                            .y = y,
                                            .target = op.target,
+                                           .row_weight = op.row_weight,
                                            .gradient = gradients,
                                            .scale = op.loss_scale,
-                                           .partials = static_cast<double*>(loss_partials_.get()),
+                                           .add = op.add,
+                                           .partials = static_cast<double*>(partials_.get()),
                                            .loss = op.loss,
                                            .loss_sum = op.loss_sum};
     check(kernels::loss_and_gradient(loss, arguments, compute_), "queue the loss and its gradient");
@@ -200,7 +229,7 @@ class CudaDevice final : public Device {
   cudaStream_t compute_;
   CudaUpload upload_;
   CudaMatmul matmul_;
-  CudaMemory loss_partials_;
+  CudaMemory partials_;                      // of a sum's blocks
   std::map<void*, NcclMemory> nccl_memory_;  // by address
   std::vector<CudaMemory> outputs_;
   std::int64_t outputs_numel_ = 0;

@@ -68,14 +68,15 @@ void CudaMatmul::forward(std::int64_t rows, std::int64_t in, std::int64_t out, c
 }
 
 // dW = dyᵀ·x is dWᵀ = xᵀ·dy: A is x ([in, rows]), B is dy ([out, rows], so OP_T); its sums over the rows come with it.
+// The epilogue has no beta: it can't add to them.
 void CudaMatmul::gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* dy,
-                          float* weight_gradient, float* bias_gradient) {
-  const Key key{Product::gradient, fits_epilogue(bias_gradient), rows, in, out, alignment(x),
-                alignment(dy),     alignment(weight_gradient)};
+                          bool add, float* weight_gradient, float* bias_gradient) {
+  const bool epilogue = !add && fits_epilogue(bias_gradient);
+  const Key key{Product::gradient, epilogue, rows, in, out, alignment(x), alignment(dy), alignment(weight_gradient)};
   const Plan& plan = plan_of(key, bias_gradient);
-  multiply(key, plan, x, dy, 0.0F, weight_gradient);
+  multiply(key, plan, x, dy, add ? 1.0F : 0.0F, weight_gradient);
   if (bias_gradient == nullptr || plan.epilogue) return;
-  check(kernels::sum_columns(rows, out, dy, bias_gradient, static_cast<double*>(column_partials_.get()), stream_),
+  check(kernels::sum_columns(rows, out, dy, add, bias_gradient, static_cast<double*>(column_partials_.get()), stream_),
         "queue the sums of columns");
 }
 

@@ -22,8 +22,8 @@ class CudaMatmul {
                const float* bias, float* y);
 
   /// weight_gradient[out, in] = dy[rows, out]ᵀ · x[rows, in]; bias_gradient[out] = the sums of dy's columns, unless
-  /// null. Queued.
-  void gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* dy,
+  /// null. With `add` both are added to. Queued.
+  void gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* dy, bool add,
                 float* weight_gradient, float* bias_gradient);
 
  private:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <linear_ddp/base/checked.hpp>
+#include <linear_ddp/device/operations.hpp>
 
 namespace ddp {
 
@@ -21,53 +22,6 @@ enum class Queue { compute, communication, copy };
 
 /// Communication: a process group will often read and write it, and may ask for memory of its own kind.
 enum class MemoryUse { compute, communication };
-
-enum class LossKind { mse };
-
-/// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out], with in and out 1 or more, and rows 0 or more. Matrices
-/// are dense and row-major; bias may be null. All pointers are memory of the device.
-struct LinearForward {
-  std::int64_t rows = 0, in = 0, out = 0;
-  const float* x = nullptr;
-  const float* weight = nullptr;
-  const float* bias = nullptr;
-  float* y = nullptr;
-};
-
-/// The last layer with its loss, and the gradients of its parameters; one operation, because a device may fuse its
-/// passes and work in tiles. With l the loss of one element, L = loss_scale · Σ l(x·weightᵀ + bias, target) over rows
-/// and outputs:
-///
-///   *loss             = L                            (null: not wanted)
-///   *loss_sum         = Σ l, in float64              (null: not wanted)
-///   weight_gradient   = dL/dweight [out, in]         (null: no gradients, an evaluation)
-///   bias_gradient     = dL/dbias [out]               (null without a bias, or without gradients)
-///
-/// Results are overwritten. Zero rows are legal: everything becomes zero. No gradient with respect to x is computed.
-struct LinearLoss {
-  std::int64_t rows = 0, in = 0, out = 0;
-  const float* x = nullptr;
-  const float* weight = nullptr;
-  const float* bias = nullptr;
-  const float* target = nullptr;  ///< [rows, out]
-  LossKind kind = LossKind::mse;
-  float loss_scale = 1;
-  float* loss = nullptr;
-  double* loss_sum = nullptr;
-  float* weight_gradient = nullptr;
-  float* bias_gradient = nullptr;
-};
-
-/// One step of torch.optim.SGD on a flat range; the formula is kernels/sgd.hpp's.
-struct SgdUpdate {
-  std::int64_t numel = 0;
-  float* parameters = nullptr;
-  const float* gradients = nullptr;
-  float* momentum_buffer = nullptr;  ///< null when momentum is 0
-  float lr = 0, momentum = 0, dampening = 0, weight_decay = 0;
-  bool nesterov = false;
-  bool first = false;  ///< the first step of all: the buffer becomes the gradient
-};
 
 /// Work of a device, recorded once to be given to it as a whole, again and again.
 class Recording {
@@ -132,7 +86,11 @@ class Device {
 
   virtual void linear_forward(const LinearForward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;
-  virtual void sgd_update(const SgdUpdate& operation) = 0;
+  /// *sum = Σ g[i]², in float64, before clipping.
+  virtual void square_sum(const Gradient& gradient, double* sum) = 0;
+  /// `lr` is in the device's memory, so that a recording goes on with the next one; likewise Adam's three numbers.
+  virtual void sgd_update(const Gradient& gradient, const SgdUpdate& operation, const float* lr) = 0;
+  virtual void adam_update(const Gradient& gradient, const AdamUpdate& operation, const float* scalars) = 0;
   /// *sum += factor · *value: statistics of many steps without a wait in each.
   virtual void accumulate(const float* value, double factor, double* sum) = 0;
 };

@@ -44,6 +44,9 @@ void all_reduce_sum(const World& world, std::span<std::int64_t> values) {
   all_reduce(world, values, MPI_INT64_T, MPI_SUM);
 }
 void all_reduce_sum(const World& world, std::span<double> values) { all_reduce(world, values, MPI_DOUBLE, MPI_SUM); }
+void all_reduce_sum(const World& world, std::span<long double> values) {
+  all_reduce(world, values, MPI_LONG_DOUBLE, MPI_SUM);
+}
 void all_reduce_min(const World& world, std::span<double> values) { all_reduce(world, values, MPI_DOUBLE, MPI_MIN); }
 void all_reduce_max(const World& world, std::span<double> values) { all_reduce(world, values, MPI_DOUBLE, MPI_MAX); }
 

@@ -13,6 +13,7 @@ namespace ddp {
 /// In place, over all ranks; every rank gets the result.
 void all_reduce_sum(const World& world, std::span<std::int64_t> values);
 void all_reduce_sum(const World& world, std::span<double> values);
+void all_reduce_sum(const World& world, std::span<long double> values);
 void all_reduce_min(const World& world, std::span<double> values);
 void all_reduce_max(const World& world, std::span<double> values);
 

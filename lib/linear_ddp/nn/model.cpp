@@ -13,13 +13,26 @@ constexpr std::int64_t tail_numel = 64 / sizeof(float);  // keeps whatever follo
 
 }  // namespace
 
-Model::Model(Device& device, const LinearShape& shape, LossKind loss)
+Model::Model(Device& device, const LinearShape& shape, const LossOptions& loss)
     : device_(device),
       shape_(shape),
       loss_(loss),
       layout_(shape),
       parameters_(device, layout_.numel()),
-      gradients_(device, layout_.numel() + tail_numel, MemoryUse::communication) {}
+      gradients_(device, layout_.numel() + tail_numel, MemoryUse::communication),
+      class_weight_(device, static_cast<std::int64_t>(loss.class_weight.size())) {
+  const bool classes = loss.kind == LossKind::cross_entropy;
+  if (!classes && (loss.label_smoothing != 0 || !loss.class_weight.empty())) {
+    throw UseError("label smoothing and class weights belong to cross entropy");
+  }
+  if (loss.label_smoothing < 0 || loss.label_smoothing >= 1) {
+    throw UseError("the label smoothing must be from 0 to below 1");
+  }
+  if (!loss.class_weight.empty() && std::cmp_not_equal(loss.class_weight.size(), shape.out)) {
+    throw UseError(fmt::format("there are {} class weights for {} classes", loss.class_weight.size(), shape.out));
+  }
+  class_weight_.upload(loss.class_weight);
+}
 
 float* Model::bias_of(Buffer<float>& buffer) noexcept {
   return shape_.bias ? buffer.data() + layout_.slots()[1].offset : nullptr;
@@ -38,13 +51,17 @@ LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
   op.weight = parameters_.data();
   op.bias = bias_of(parameters_);
   op.target = batch.target;
-  op.kind = loss_;
+  op.row_weight = batch.row_weight;
+  op.kind = loss_.kind;
+  op.label_smoothing = static_cast<float>(loss_.label_smoothing);
+  op.class_weight = loss_.class_weight.empty() ? nullptr : class_weight_.data();
   op.loss_scale = loss_scale;
   return op;
 }
 
-void Model::backward(const Batch& batch, float loss_scale) {
+void Model::backward(const Batch& batch, float loss_scale, bool add) {
   LinearLoss op = operation(batch, loss_scale);
+  op.add = add;
   op.loss = gradients_.data() + layout_.numel();
   op.weight_gradient = gradients_.data();
   op.bias_gradient = bias_of(gradients_);

@@ -9,21 +9,32 @@
 
 namespace ddp {
 
-/// Rows on the device: x [rows, in], target [rows, out]. A view; may be empty (rows 0).
+/// Rows on the device: x [rows, in], target [rows, out], or [rows] classes for cross entropy. A view; may be empty.
 struct Batch {
   std::int64_t rows = 0;
   const float* x = nullptr;
   const float* target = nullptr;
+  const float* row_weight = nullptr;  ///< [rows]; null: 1 each
+};
+
+/// PyTorch's losses and their arguments.
+struct LossOptions {
+  LossKind kind = LossKind::mse;
+  double label_smoothing = 0;         ///< cross entropy's, from 0 to below 1
+  std::vector<float> class_weight{};  ///< cross entropy's, one for each output; empty: 1 each
 };
 
 /// One linear layer with its loss, on one device. Work is queued; the device outlives the model.
 class Model {
  public:
-  /// Parameters start as zeros.
-  Model(Device& device, const LinearShape& shape, LossKind loss = LossKind::mse);
+  /// Parameters start as zeros. Throws UseError for an option that the loss does not have.
+  Model(Device& device, const LinearShape& shape, const LossOptions& loss = {});
 
   [[nodiscard]] const LinearShape& shape() const noexcept { return shape_; }
   [[nodiscard]] const ParameterLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const LossOptions& loss() const noexcept { return loss_; }
+  /// How many losses l there are for a row: its outputs, or 1 for cross entropy.
+  [[nodiscard]] std::int64_t losses_of_a_row() const noexcept { return ddp::losses_of_a_row(loss_.kind, shape_.out); }
 
   /// The flat buffers, in the device's memory. The gradients carry a tail: gradients[layout().numel()] is the loss of
   /// the last backward, so that one all-reduce brings both.
@@ -33,10 +44,10 @@ class Model {
   /// y[rows, out] = x[rows, in] · weightᵀ + bias, in the device's memory.
   void forward(std::int64_t rows, const float* x, float* y);
 
-  /// Loss and gradients of L = loss_scale · Σ l over the batch's rows and outputs; overwrites the gradients.
-  void backward(const Batch& batch, float loss_scale);
+  /// Loss and gradients of L = loss_scale · Σ row_weight · l over the batch; overwrites the gradients, or adds to them.
+  void backward(const Batch& batch, float loss_scale, bool add = false);
 
-  /// Σ l over the batch's rows and outputs, in float64, written to the device's memory.
+  /// Σ row_weight · l over the batch, in float64, written to the device's memory.
   void loss_sum(const Batch& batch, double* sum);
 
   /// A tensor's values on the host, by its number in layout().slots(). Waits.
@@ -50,9 +61,9 @@ class Model {
 
   Device& device_;
   LinearShape shape_;
-  LossKind loss_;
+  LossOptions loss_;
   ParameterLayout layout_;
-  Buffer<float> parameters_, gradients_;
+  Buffer<float> parameters_, gradients_, class_weight_;
 };
 
 }  // namespace ddp

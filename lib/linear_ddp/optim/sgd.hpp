@@ -1,9 +1,6 @@
 #pragma once
 
-#include <span>
-
-#include <linear_ddp/device/device.hpp>
-#include <linear_ddp/nn/model.hpp>
+#include <linear_ddp/optim/optimizer.hpp>
 
 namespace ddp {
 
@@ -13,25 +10,18 @@ struct SgdOptions {
   bool nesterov = false;
 };
 
-class Optimizer {
- public:
-  virtual ~Optimizer() = default;
-  /// One update of the parameters by the gradients as they are. Queued.
-  virtual void step() = 0;
-};
-
 /// torch.optim.SGD over a model's flat buffers, in one pass:
 ///   g ← g + weight_decay · p;   b ← g at the first step, then momentum · b + (1 - dampening) · g
 ///   p ← p - lr · (nesterov ? g + momentum · b : momentum > 0 ? b : g)
 class Sgd final : public Optimizer {
  public:
-  /// Throws UseError for a negative value, and for nesterov without momentum or with dampening, as PyTorch does. The
-  /// device and the model outlive the optimizer.
-  Sgd(Device& device, Model& model, const SgdOptions& options);
-  void step() override;
+  /// Throws UseError for a negative value, and for nesterov without momentum or with dampening, as PyTorch does.
+  Sgd(Device& device, Model& model, const SgdOptions& options, const GradientOptions& gradient = {});
 
  private:
-  Device& device_;
+  Scalars next_scalars() override { return {static_cast<float>(lr())}; }
+  void update(const Gradient& gradient, const float* scalars) override;
+
   SgdUpdate update_;
   Buffer<float> momentum_buffer_;
 };

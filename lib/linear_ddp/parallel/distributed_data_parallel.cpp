@@ -21,10 +21,11 @@ DistributedDataParallel::~DistributedDataParallel() {
   group_.deregister_memory(registration_);
 }
 
-void DistributedDataParallel::backward(const Batch& batch, std::optional<std::int64_t> global_rows) {
-  const std::int64_t divisor = global_rows ? *global_rows : batch.rows * group_.size();
-  const float scale = divisor == 0 ? 0.0F : 1.0F / static_cast<float>(divisor * model_.shape().out);
-  model_.backward(batch, scale);
+void DistributedDataParallel::backward(const Batch& batch, std::optional<double> total, StepPart part) {
+  const double divisor = total ? *total : static_cast<double>(batch.rows * group_.size());
+  const double scale = divisor == 0 ? 0 : 1 / (divisor * static_cast<double>(model_.losses_of_a_row()));
+  model_.backward(batch, static_cast<float>(scale), !part.first);
+  if (!part.last) return;
   device_.wait(Queue::communication, Queue::compute);
   group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(model_.layout().numel()) + 1));
   device_.wait(Queue::compute, Queue::communication);

@@ -14,6 +14,12 @@ namespace ddp {
 /// mean of the ranks' own means, which is PyTorch's rule (equal when all ranks have equally many rows).
 enum class Averaging { rows, ranks };
 
+/// A batch's place among those of one step. With several the gradients add up, and only the last is reduced over the
+/// ranks: gradient accumulation, under PyTorch's no_sync.
+struct StepPart {
+  bool first = true, last = true;
+};
+
 /// Keeps the replicas of a model on all ranks equal: torch.nn.parallel.DistributedDataParallel.
 ///
 ///   DistributedDataParallel replica(world, device, group, model);
@@ -29,11 +35,11 @@ class DistributedDataParallel {
   ~DistributedDataParallel();
 
   /// Collective. The averaged gradients of this step, in model.gradients(), and its loss. The loss gradient is scaled
-  /// once, at its source, so that the all-reduce is a plain sum: with `global_rows` (the rows of all ranks in this
-  /// step) by 1 / (global_rows · out): the exact mean over rows, with any share of them on any rank, also none.
-  /// Without, by PyTorch's rule: 1 / (own rows · out · ranks); a rank without rows then adds zero, as under PyTorch's
-  /// Join. Queued.
-  void backward(const Batch& batch, std::optional<std::int64_t> global_rows = std::nullopt);
+  /// once, at its source, so that the all-reduce is a plain sum: with `total` (of this step, over all ranks, the rows
+  /// or, with row weights, their sum) by 1 / (total · outputs): the exact mean over rows, with any share of them on any
+  /// rank, also none. Without, by PyTorch's rule: 1 / (own rows · outputs · ranks); a rank without rows then adds zero,
+  /// as under PyTorch's Join. (Cross entropy: outputs count 1.) Queued.
+  void backward(const Batch& batch, std::optional<double> total = std::nullopt, StepPart part = {});
 
   /// Loss of the last backward: the mean over the step's rows (or of the ranks' means). Waits.
   [[nodiscard]] float loss();

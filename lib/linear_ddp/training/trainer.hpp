@@ -15,9 +15,9 @@ namespace ddp {
 
 struct TrainerOptions {
   std::int64_t epochs = 1;
-  std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< counted from the start of training
-  Averaging averaging = Averaging::rows;
-  std::int64_t log_every = 0;  ///< steps between on_step calls; 0: none
+  std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< of the optimizer
+  std::function<double(std::int64_t done)> lr;  ///< of the step after so many; empty: as the optimizer has it
+  std::int64_t log_every = 0;                   ///< steps between on_step calls; 0: none
   /// Collective: the loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is reported.
   std::function<double()> evaluate;
 };
@@ -28,12 +28,14 @@ class TrainingObserver {
   struct StepReport {
     std::int64_t step, epoch;  ///< step counts from 1
     float loss;                ///< of the parameters before the step's update
-    std::int64_t rows;         ///< of all ranks
+    double lr;
+    std::int64_t rows;  ///< of all ranks
   };
   struct EpochReport {
     std::int64_t epoch, step;
+    double lr;  ///< of its last step
     /// Of the parameters after the epoch, over all rows, when TrainerOptions::evaluate is given or one step is all the
-    /// data and averages over rows; else the mean of the steps' losses, each counted by its rows.
+    /// data and averages over rows; else the mean of the steps' losses, each counted by its rows or their weights.
     double train_loss;
   };
   virtual ~TrainingObserver() = default;
@@ -58,16 +60,18 @@ class Trainer {
   TrainingResult run(const TrainerOptions& options);
 
  private:
-  /// Steps that one recording serves. The ranks record the same steps, as NCCL demands: nothing here differs between
+  /// Batches that one recording serves. The ranks record the same ones, as NCCL demands: nothing here differs between
   /// them but the address, and they take turns with memory in the same way.
-  using StepKind = std::tuple<const float*, std::int64_t, Averaging>;  // x, global rows
-  struct StepRuns {
+  using BatchKind = std::tuple<const float*, std::int64_t, std::int64_t, bool, bool>;  // x, rows, the part of an update
+  struct BatchRuns {
     std::int64_t runs = 0;
     std::unique_ptr<Recording> recording;
   };
 
-  void run_step(const Step& step, const TrainerOptions& options);
-  void prepare_next(std::int64_t epoch, std::int64_t step, std::int64_t steps_done, const TrainerOptions& options);
+  /// The batches of a step of the optimizer, from this one on; returns the last.
+  Step run_step(std::int64_t epoch, std::int64_t batch);
+  void run_batch(const Step& step);
+
   float checked_loss(std::int64_t step);
 
   Device& device_;
@@ -76,11 +80,13 @@ class Trainer {
   BatchSource& source_;
   TrainingObserver& observer_;
   Buffer<double> epoch_sum_;
-  std::map<StepKind, StepRuns> recordings_;
+  std::int64_t epochs_left_ = 0, steps_left_ = 0;
+  std::map<BatchKind, BatchRuns> recordings_;
 };
 
-/// Collective. The mean of the loss over all rows and outputs, in float64, each row once: rank r evaluates the rows
-/// [rows · r / ranks, rows · (r + 1) / ranks), a piece at a time. Waits.
+/// Collective. The mean of the loss over all rows and outputs, in float64, each row once and by its weight (with those
+/// of classes, times its class's): rank r evaluates the rows [rows · r / ranks, rows · (r + 1) / ranks), a piece at a
+/// time. Waits.
 [[nodiscard]] double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data);
 
 }  // namespace ddp

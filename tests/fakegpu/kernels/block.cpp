@@ -55,13 +55,15 @@ class Block {
     swapcontext(&running_->context, &scheduler_);
   }
 
-  std::uint64_t shuffle_down(std::uint64_t value, unsigned distance) {
+  unsigned lane() const { return running_->thread % warp_size; }
+
+  std::uint64_t shuffle(std::uint64_t value, unsigned source) {
     const unsigned self = running_->thread;
     const unsigned turn = threads_[self].shuffles++ % 2;
     threads_[self].given[turn] = value;
     wait(State::at_warp_barrier);
-    const unsigned other = self % warp_size + distance < warp_size ? self + distance : self;
-    return threads_[other < threads_.size() ? other : self].given[turn];
+    const unsigned other = self - lane() + source;
+    return threads_[source < warp_size && other < threads_.size() ? other : self].given[turn];
   }
 
  private:
@@ -173,8 +175,12 @@ void warp_barrier() {
   running_block->wait(State::at_warp_barrier);
 }
 
-std::uint64_t shuffle_down(std::uint64_t value, unsigned distance) {
-  return running_block->shuffle_down(value, distance);
+unsigned lane() {
+  return running_block->lane();
+}
+
+std::uint64_t shuffle(std::uint64_t value, unsigned source) {
+  return running_block->shuffle(value, source);
 }
 
 }  // namespace fakegpu

@@ -16,7 +16,9 @@ void run_blocks(dim3 grid, dim3 block, const std::function<void()>& kernel);
 void block_barrier();
 void warp_barrier();
 
-/// The 8 bytes that the lane `distance` above gave; its own when there is none.
-std::uint64_t shuffle_down(std::uint64_t value, unsigned distance);
+/// Of the calling thread in its warp.
+unsigned lane();
+/// The 8 bytes that lane `source` gave; its own when there is none.
+std::uint64_t shuffle(std::uint64_t value, unsigned source);
 
 }  // namespace fakegpu

@@ -30,12 +30,24 @@ inline void __syncwarp(unsigned /*mask*/ = ~0U) {
   fakegpu::warp_barrier();
 }
 
+namespace fakegpu {
 template <class T>
-T __shfl_down_sync(unsigned /*mask*/, T value, unsigned distance) {
+T shuffle_value(T value, unsigned source) {
   static_assert(sizeof(T) <= sizeof(std::uint64_t));
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
-  bits = fakegpu::shuffle_down(bits, distance);
+  bits = shuffle(bits, source);
   std::memcpy(&value, &bits, sizeof(T));
   return value;
+}
+}  // namespace fakegpu
+
+template <class T>
+T __shfl_down_sync(unsigned /*mask*/, T value, int distance) {
+  return fakegpu::shuffle_value(value, fakegpu::lane() + static_cast<unsigned>(distance));
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned /*mask*/, T value, int lane_mask) {
+  return fakegpu::shuffle_value(value, fakegpu::lane() ^ static_cast<unsigned>(lane_mask));
 }

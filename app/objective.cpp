@@ -1,0 +1,75 @@
+#include "objective.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/optim/adam.hpp>
+#include <linear_ddp/optim/sgd.hpp>
+
+namespace ddp::app {
+namespace {
+
+/// One for each class; none when all count the same. Balanced as in scikit-learn: rows / (classes · rows of the class).
+std::vector<float> class_weights(const TrainOptions& options, const Dataset& data) {
+  const std::size_t classes = data.classes.size();
+  std::vector<float> weights(options.class_weights.begin(), options.class_weights.end());
+  if (options.balanced_classes) {
+    std::vector<std::int64_t> rows(classes, 0);
+    for (std::int64_t row = 0; row < data.rows; ++row) {
+      ++rows[static_cast<std::size_t>(data.y[static_cast<std::size_t>(row)])];
+    }
+    for (const std::int64_t own : rows) {
+      weights.push_back(
+          static_cast<float>(static_cast<double>(data.rows) / static_cast<double>(classes) / static_cast<double>(own)));
+    }
+  }
+  if (!weights.empty() && weights.size() != classes) {
+    throw UseError(
+        fmt::format("--class-weights has {} weights, but there are {} classes: {}", weights.size(), classes,
+                    fmt::join(data.classes.begin(), data.classes.begin() + std::min<long>(10, long(classes)), ", ")));
+  }
+  return weights;
+}
+
+}  // namespace
+
+LossOptions make_loss(const TrainOptions& options, TrainingData* data) {
+  static const std::map<std::string, LossKind> kinds{{"mse", LossKind::mse},
+                                                     {"huber", LossKind::huber},
+                                                     {"bce", LossKind::bce_with_logits},
+                                                     {"cross-entropy", LossKind::cross_entropy}};
+  LossOptions loss{.kind = kinds.at(options.loss()), .label_smoothing = options.label_smoothing};
+  if (options.task() == Task::regression) return loss;
+  Dataset& rows = data->rows;
+  const auto of_class = class_weights(options, rows);
+  if (loss.kind == LossKind::cross_entropy) {
+    loss.class_weight = of_class;
+  } else if (!of_class.empty()) {
+    std::vector<float> weights(static_cast<std::size_t>(rows.rows));
+    for (std::size_t row = 0; row < weights.size(); ++row) {
+      weights[row] =
+          of_class[static_cast<std::size_t>(rows.y[row])] * (rows.weights.empty() ? 1.0F : rows.weights[row]);
+    }
+    rows.weights = SharedArray(std::move(weights));
+  }
+  return loss;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options) {
+  if (options.optimizer == "sgd") {
+    SgdOptions sgd = options.sgd;
+    sgd.lr = options.lr;
+    sgd.weight_decay = options.weight_decay.value_or(0);
+    return std::make_unique<Sgd>(device, model, sgd, options.gradient);
+  }
+  AdamOptions adam = options.adam;
+  adam.lr = options.lr;
+  adam.decoupled = options.optimizer == "adamw";
+  adam.weight_decay = options.weight_decay.value_or(adam.decoupled ? 0.01 : 0);
+  return std::make_unique<Adam>(device, model, adam, options.gradient);
+}
+
+}  // namespace ddp::app

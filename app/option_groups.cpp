@@ -1,0 +1,190 @@
+#include "option_groups.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "format_options.hpp"
+#include "option_values.hpp"
+
+namespace ddp::app {
+namespace {
+
+/// What an option does with its text.
+using Take = std::function<void(const std::string& option, const std::string& text)>;
+
+/// An empty text is refused for all of them: `--data "$UNSET"` must not mean the default.
+void add(CLI::App& app, const char* name, const char* type, const char* help, Take take) {
+  const auto parse = [name, take = std::move(take)](const std::string& text) {
+    if (text.empty()) throw UseError(fmt::format("{}: its value is empty", name));
+    take(name, text);
+  };
+  app.add_option_function<std::string>(name, parse, help)->type_name(type);
+}
+
+template <class Value>  // std::int64_t, or an optional one
+Take whole(Value& value, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+  return [&value, most](const auto& option, const auto& text) {
+    value = parse_whole<std::int64_t>(option, text, 1, most);
+  };
+}
+
+template <class Value>  // double, or an optional one
+Take number(Value& value, double least = 0) {
+  return [&value, least](const auto& option, const auto& text) { value = parse_number(option, text, least); };
+}
+
+Take text(std::string& value) {
+  return [&value](const auto&, const auto& text) { value = text; };
+}
+
+Take names(std::vector<std::string>& value) {
+  return [&value](const auto&, const auto& text) { value = split_names(text); };
+}
+
+Take character(char& value) {
+  return [&value](const auto& option, const auto& text) { value = parse_character(option, text); };
+}
+
+template <class T>
+Take choice(T& value, Choices<T> choices, std::vector<std::string> not_yet = {}) {
+  return [&value, choices = std::move(choices), not_yet = std::move(not_yet)](const auto& option, const auto& text) {
+    value = choose(option, text, choices, not_yet);
+  };
+}
+
+/// Of words that stand for themselves.
+Take word(std::string& value, const std::vector<std::string>& words, std::vector<std::string> not_yet = {}) {
+  Choices<std::string> choices;
+  for (const auto& one : words) choices.emplace_back(one, one);
+  return choice(value, std::move(choices), std::move(not_yet));
+}
+
+void add_data_and_model(CLI::App& app, TrainOptions& options) {
+  app.option_defaults()->group("Data and model");
+  add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
+  add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
+  add(app, "--data", "FILE",
+      "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5; or a pattern, 'part-*.csv' "
+      "[synthetic data]",
+      text(options.data));
+  add(app, "--target", "NAME|#K,...", "target columns, by name or #K (#0 is the first) [the last column]",
+      names(options.columns.targets));
+  add(app, "--features", "NAME|#K,...", "feature columns [all that are nothing else]", names(options.columns.features));
+  add(app, "--exclude", "NAME|#K,...", "columns that are no features", names(options.columns.excluded));
+  add(app, "--weights", "NAME|#K", "column of the rows' weights [all 1]", text(options.columns.weights));
+  add(app, "--missing", "WHAT", "of a row with a gap (nothing, NA, nan): error, drop, mean of the column [error]",
+      choice<Missing>(options.columns.missing,
+                      {{"error", Missing::error}, {"drop", Missing::drop}, {"mean", Missing::mean}}));
+  add(app, "--task", "NAME", "regression; or the target's values are classes: binary, multiclass [by the loss]",
+      choice(options.given_task,
+             Choices<std::optional<Task>>{
+                 {"regression", Task::regression}, {"binary", Task::binary}, {"multiclass", Task::multiclass}}));
+  add(app, "--header", "WHETHER", "whether a text table begins with names: auto, yes, no [auto]",
+      choice<Header>(options.text.header, {{"auto", Header::automatic}, {"yes", Header::yes}, {"no", Header::no}}));
+  add(app, "--delimiter", "C", "between the fields of a text table [, or tab for .tsv]",
+      character(options.text.delimiter));
+  add(app, "--decimal", "C", "decimal point of a text table [.]", character(options.text.decimal));
+  add(app, "--format", "NAME", "of --data: csv, tsv, npy, npz, safetensors, libsvm, hdf5 [by extension]",
+      choice<FileFormat>(options.file.format, formats()));
+  add(app, "--x", "KEY", "array of the features in .npz, .safetensors, .h5 [X]", text(options.file.keys.x));
+  add(app, "--y", "KEY", "array of the targets there [y]", text(options.file.keys.y));
+  add(app, "--labels", "FILE", "the targets, .npy or .csv of one column; --data then holds features only",
+      text(options.file.targets_file));
+  app.add_flag("--zero-based", options.file.zero_based, "the indices of a .svm file start at 0");
+  app.add_flag("--standardize", options.standardize,
+               "scale each feature to mean 0 and deviation 1; folded back on saving");
+  app.add_flag_callback(
+      "--no-bias", [&options] { options.bias = false; }, "a layer without bias");
+  add(app, "--init", "HOW", "first parameters: torch (nn.Linear's for --seed), zeros, or a safetensors file [torch]",
+      text(options.init));
+  add(app, "--loss", "NAME", "mse, huber, bce, cross-entropy, as PyTorch's [mse; for the tasks bce, cross-entropy]",
+      word(options.given_loss, {"mse", "huber", "bce", "cross-entropy"}));
+  add(app, "--label-smoothing", "X", "cross entropy's, as in torch.nn.CrossEntropyLoss [0]",
+      number(options.label_smoothing));
+  add(app, "--class-weights", "X,...|balanced",
+      "weights of the classes, in their order; balanced: rows / (classes · own)",
+      [&options](const auto& option, const auto& text) {
+        options.balanced_classes = text == "balanced";
+        options.class_weights = options.balanced_classes ? std::vector<double>{} : parse_numbers(option, text);
+      });
+}
+
+void add_training(CLI::App& app, TrainOptions& options) {
+  app.option_defaults()->group("Training");
+  add(app, "--optimizer", "NAME", "sgd, adam, adamw, as PyTorch's [sgd]",
+      word(options.optimizer, {"sgd", "adam", "adamw"}, {"lbfgs", "exact"}));
+  add(app, "--lr", "X", "learning rate [0.001]", number(options.lr));
+  add(app, "--schedule", "HOW",
+      "of the learning rate over the steps: constant; step:SIZE[:GAMMA]; cosine[:STEPS[:ETA_MIN]]; "
+      "linear:START:END:STEPS, as torch's StepLR, CosineAnnealingLR, LinearLR [constant]",
+      [&options](const auto& option, const auto& text) {
+        options.schedule = parse_schedule(option, text);
+        options.schedule_text = text;
+      });
+  add(app, "--momentum", "X", "as in torch.optim.SGD [0]", number(options.sgd.momentum));
+  add(app, "--dampening", "X", "as in torch.optim.SGD [0]",
+      number(options.sgd.dampening, -std::numeric_limits<double>::infinity()));
+  app.add_flag("--nesterov", options.sgd.nesterov, "as in torch.optim.SGD");
+  add(app, "--betas", "X,X", "as in torch.optim.Adam [0.9,0.999]", [&options](const auto& option, const auto& text) {
+    const auto betas = parse_numbers(option, text);
+    if (betas.size() != 2) throw UseError(fmt::format("{}: '{:.40}' are not two numbers", option, text));
+    options.adam.beta1 = betas[0];
+    options.adam.beta2 = betas[1];
+  });
+  add(app, "--eps", "X", "as in torch.optim.Adam [1e-8]", number(options.adam.eps));
+  app.add_flag("--amsgrad", options.adam.amsgrad, "as in torch.optim.Adam");
+  add(app, "--weight-decay", "X", "as in torch.optim [0; adamw: 0.01]", number(options.weight_decay));
+  add(app, "--l2", "X", "penalty X/2 · ‖W‖² beside the mean loss, bias free; with --standardize, of its weights [0]",
+      number(options.gradient.l2));
+  add(app, "--clip-grad-norm", "X", "largest norm of the gradients, as torch.nn.utils.clip_grad_norm_ [none]",
+      number(options.gradient.clip_grad_norm, std::numeric_limits<double>::min()));
+  add(app, "--accumulate", "N", "batches for each step of the optimizer [1]", whole(options.accumulate));
+  add(app, "--batch-size", "N", "rows for each rank at each step [20 for synthetic data]", whole(options.batch_size));
+  add(app, "--global-batch", "N|full", "rows over all ranks at each step [256 with data]",
+      [&options](const auto& option, const auto& text) {
+        options.global_batch = text == "full" ? 0 : parse_whole<std::int64_t>(option, text, 1);
+      });
+  add(app, "--epochs", "N", "passes over the data [1]", whole(options.epochs));
+  add(app, "--steps", "N", "optimizer steps to stop after", whole(options.steps));
+  add(app, "--seed", "N", "of the first parameters and of the order of the rows [0]",
+      [&options](const auto& option, const auto& text) { options.seed = parse_whole<std::uint64_t>(option, text, 0); });
+  app.add_flag_callback(
+      "--no-shuffle", [&options] { options.shuffle = false; }, "take the rows in the order of the file");
+  app.add_flag("--drop-last", options.drop_last, "leave out an epoch's last step when it is short");
+  add(app, "--average", "WHAT", "mean over all rows of a step, or PyTorch's of the ranks' means: rows, ranks [rows]",
+      choice<Averaging>(options.averaging, {{"rows", Averaging::rows}, {"ranks", Averaging::ranks}}));
+}
+
+void add_devices_and_output(CLI::App& app, TrainOptions& options) {
+  app.option_defaults()->group("Devices");
+  add(app, "--device", "NAME", "auto, cuda, cpu; auto: CUDA when every rank has a GPU of its own [auto]",
+      choice<DeviceRequest>(
+          options.device,
+          {{"auto", DeviceRequest::automatic}, {"cuda", DeviceRequest::cuda}, {"cpu", DeviceRequest::cpu}}));
+  add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
+      word(options.backend, {"auto", "nccl", "mpi"}));
+  add(app, "--precision", "NAME", "fp32 [fp32]", word(options.precision, {"fp32"}, {"tf32", "bf16", "fp64"}));
+  add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
+
+  app.option_defaults()->group("Output");
+  add(app, "--save", "FILE", "write the model here, with PyTorch's names (safetensors)", text(options.save));
+  add(app, "--metrics", "FILE", "write a JSON object a line for start, steps, epochs, end", text(options.metrics));
+  add(app, "--log-every", "N",
+      "steps between step lines of --metrics [1 up to 1000 --steps; else 20 in all, or none with --data]",
+      whole(options.log_every));
+  app.add_flag("--evaluate-train", options.evaluate_train,
+               "the loss over all training rows, after each epoch and at the end");
+  app.add_flag("--quiet", options.quiet, "print errors and warnings only");
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& app, TrainOptions& options) {
+  add_data_and_model(app, options);
+  add_training(app, options);
+  add_devices_and_output(app, options);
+}
+
+}  // namespace ddp::app

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace ddp::app {
+
+/// Makes the options of train known, with their help. Parsed, they are in `options`, which outlives the parsing.
+void add_train_options(CLI::App& app, TrainOptions& options);
+
+}  // namespace ddp::app

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ddp {
+
+/// PyTorch's MSELoss, HuberLoss (delta 1), BCEWithLogitsLoss and CrossEntropyLoss.
+enum class LossKind { mse, huber, bce_with_logits, cross_entropy };
+
+/// Cross entropy has one loss a row, whose target is the number of its class; the others have one for each output.
+[[nodiscard]] constexpr std::int64_t losses_of_a_row(LossKind kind, std::int64_t out) noexcept {
+  return kind == LossKind::cross_entropy ? 1 : out;
+}
+
+/// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out], with in and out 1 or more, and rows 0 or more. Matrices
+/// are dense and row-major; bias may be null. All pointers are memory of the device.
+struct LinearForward {
+  std::int64_t rows = 0, in = 0, out = 0;
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float* y = nullptr;
+};
+
+/// The last layer with its loss, and the gradients of its parameters; one operation, because a device may fuse its
+/// passes and work in tiles. With l one loss, L = loss_scale · Σ row_weight · l(x·weightᵀ + bias, target) over rows
+/// and, but for cross entropy, outputs:
+///
+///   *loss             = L                            (null: not wanted)
+///   *loss_sum         = Σ row_weight · l, in float64 (null: not wanted)
+///   weight_gradient   = dL/dweight [out, in]         (null: no gradients, an evaluation)
+///   bias_gradient     = dL/dbias [out]               (null without a bias, or without gradients)
+///
+/// Results are overwritten; with `add`, *loss and the gradients are added to. Zero rows are legal. No gradient with
+/// respect to x is computed.
+struct LinearLoss {
+  std::int64_t rows = 0, in = 0, out = 0;
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  const float* target = nullptr;      ///< [rows, out]; cross entropy: [rows], from 0 to out - 1, else the loss is NaN
+  const float* row_weight = nullptr;  ///< [rows]; null: 1 each
+  LossKind kind = LossKind::mse;
+  float label_smoothing = 0;            ///< cross entropy's
+  const float* class_weight = nullptr;  ///< cross entropy's [out]; null: 1 each
+  float loss_scale = 1;
+  bool add = false;
+  float* loss = nullptr;
+  double* loss_sum = nullptr;
+  float* weight_gradient = nullptr;
+  float* bias_gradient = nullptr;
+};
+
+/// A flat range of parameters, and what an optimizer sees as the gradient of each:
+///
+///   g[i] = clip · (gradients[i] + l2 · parameters[i]), the second term for i < penalized only;
+///   clip = min(1, max_norm / (√*square_sum + 1e-6)), or 1 when square_sum is null (torch.nn.utils.clip_grad_norm_).
+struct Gradient {
+  std::int64_t numel = 0;
+  float* parameters = nullptr;
+  const float* gradients = nullptr;
+  std::int64_t penalized = 0;
+  float l2 = 0;
+  float max_norm = 0;
+  const double* square_sum = nullptr;
+};
+
+/// One step of torch.optim.SGD; the formula is kernels/sgd.hpp's.
+struct SgdUpdate {
+  float* momentum_buffer = nullptr;  ///< null when momentum is 0
+  float momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+  bool first = false;  ///< the first step of all: the buffer becomes the gradient
+};
+
+/// One step of torch.optim.Adam or AdamW; the formula is kernels/adam.hpp's. What changes from step to step comes
+/// beside it, as three floats: AdamW's decay 1 - lr · weight_decay (Adam: 1), lr / (1 - beta1^t), and √(1 - beta2^t).
+struct AdamUpdate {
+  float* mean = nullptr;      ///< of the gradients: exp_avg
+  float* square = nullptr;    ///< of their squares: exp_avg_sq
+  float* greatest = nullptr;  ///< amsgrad's max_exp_avg_sq; null without
+  double beta1 = 0, beta2 = 0, eps = 0;
+  double weight_decay = 0;  ///< added to the gradient; AdamW: 0
+};
+
+}  // namespace ddp

@@ -1,0 +1,40 @@
+#include <linear_ddp/optim/adam.hpp>
+
+#include <cmath>
+
+#include <linear_ddp/optim/require.hpp>
+
+namespace ddp {
+
+Adam::Adam(Device& device, Model& model, const AdamOptions& options, const GradientOptions& gradient)
+    : Optimizer(device, model, options.lr, gradient),
+      options_(options),
+      mean_(device, model.layout().numel()),
+      square_(device, model.layout().numel()) {
+  require(0 <= options.beta1 && options.beta1 < 1 && 0 <= options.beta2 && options.beta2 < 1,
+          "--betas must be two numbers from 0 to below 1");
+  require(options.eps >= 0, "--eps may not be negative");
+  require(options.weight_decay >= 0, "--weight-decay may not be negative");
+  if (options.amsgrad) greatest_ = Buffer<float>(device, model.layout().numel());
+  update_ = {.mean = mean_.data(),
+             .square = square_.data(),
+             .greatest = options.amsgrad ? greatest_.data() : nullptr,
+             .beta1 = options.beta1,
+             .beta2 = options.beta2,
+             .eps = options.eps,
+             .weight_decay = options.decoupled ? 0 : options.weight_decay};
+}
+
+Optimizer::Scalars Adam::next_scalars() {
+  const auto t = static_cast<double>(++steps_);
+  const double decay = options_.decoupled ? 1 - lr() * options_.weight_decay : 1;
+  const double step_size = lr() / (1 - std::pow(options_.beta1, t));
+  const double corrected = std::sqrt(1 - std::pow(options_.beta2, t));
+  return {static_cast<float>(decay), static_cast<float>(step_size), static_cast<float>(corrected)};
+}
+
+void Adam::update(const Gradient& gradient, const float* scalars) {
+  device_.adam_update(gradient, update_, scalars);
+}
+
+}  // namespace ddp

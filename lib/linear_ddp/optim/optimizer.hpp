@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include <linear_ddp/device/device.hpp>
+#include <linear_ddp/nn/model.hpp>
+
+namespace ddp {
+
+/// What happens to a model's gradients before any optimizer's formula.
+struct GradientOptions {
+  double l2 = 0;  ///< the penalty l2/2 · ‖W‖² of the weights, not of the bias, has its gradient added
+  std::optional<double> clip_grad_norm;  ///< torch.nn.utils.clip_grad_norm_'s max_norm
+};
+
+/// Updates a model's parameters by its gradients. Work is queued; the device and the model outlive the optimizer.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update of the parameters by the gradients as they are.
+  void step() {
+    prepare();
+    update();
+  }
+  /// The two halves of a step: the host sends what changes from one to the next, and the device does the work. The
+  /// second may be recorded.
+  void prepare();
+  void update();
+
+  /// The learning rate from the next step on. Throws UseError when it is negative or not finite.
+  void set_lr(double lr);
+  [[nodiscard]] double lr() const noexcept { return lr_; }
+
+  /// l2/2 · ‖W‖² of the weights as they are. Waits.
+  [[nodiscard]] double penalty();
+
+ protected:
+  /// Throws UseError for a negative option.
+  Optimizer(Device& device, Model& model, double lr, const GradientOptions& options);
+
+  using Scalars = std::array<float, 3>;
+  /// What the next step needs on the device.
+  [[nodiscard]] virtual Scalars next_scalars() = 0;
+  virtual void update(const Gradient& gradient, const float* scalars) = 0;
+
+  Device& device_;
+
+ private:
+  double lr_ = 0;
+  Gradient gradient_;
+  Buffer<double> square_sum_;
+  Buffer<float> scalars_;
+  std::optional<Scalars> sent_;
+};
+
+}  // namespace ddp
