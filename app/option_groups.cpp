@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "format_options.hpp"
 #include "option_values.hpp"
 
 namespace ddp::app {
@@ -64,7 +65,9 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Data and model");
   add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
   add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
-  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy; or a pattern, 'part-*.csv' [synthetic data]",
+  add(app, "--data", "FILE",
+      "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5; or a pattern, 'part-*.csv' "
+      "[synthetic data]",
       text(options.data));
   add(app, "--target", "NAME|#K,...", "target columns, by name or #K (#0 is the first) [the last column]",
       names(options.columns.targets));
@@ -83,6 +86,13 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   add(app, "--delimiter", "C", "between the fields of a text table [, or tab for .tsv]",
       character(options.text.delimiter));
   add(app, "--decimal", "C", "decimal point of a text table [.]", character(options.text.decimal));
+  add(app, "--format", "NAME", "of --data: csv, tsv, npy, npz, safetensors, libsvm, hdf5 [by extension]",
+      choice<FileFormat>(options.file.format, formats()));
+  add(app, "--x", "KEY", "array of the features in .npz, .safetensors, .h5 [X]", text(options.file.keys.x));
+  add(app, "--y", "KEY", "array of the targets there [y]", text(options.file.keys.y));
+  add(app, "--labels", "FILE", "the targets, .npy or .csv of one column; --data then holds features only",
+      text(options.file.targets_file));
+  app.add_flag("--zero-based", options.file.zero_based, "the indices of a .svm file start at 0");
   app.add_flag("--standardize", options.standardize,
                "scale each feature to mean 0 and deviation 1; folded back on saving");
   app.add_flag_callback(

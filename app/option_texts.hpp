@@ -4,7 +4,7 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--x --y --labels --format --zero-based --valid --hidden --activation "
+    "--valid --hidden --activation "
     "--tolerance --C --alpha --l2-path --folds --sweep "
     "--patience --save-best --bucket-cap-mb --first-bucket-mb "
     "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include <linear_ddp/base/nearest.hpp>
+#include "format_options.hpp"
 #include "option_groups.hpp"
 #include "option_texts.hpp"
 #include "option_values.hpp"
@@ -24,11 +25,12 @@ bool same_file(const std::string& a, const std::string& b) {
 
 /// Writing the one would destroy the other. (A model may be trained on in its place: it is replaced as a whole.)
 void refuse_one_file_for_two(const TrainOptions& options) {
-  const std::array<std::pair<const char*, std::string>, 4> files{
+  const std::array<std::pair<const char*, std::string>, 5> files{
       {{"--data", options.data},
        {"--init", options.init_is_file() ? options.init : ""},
        {"--save", options.save},
-       {"--metrics", options.metrics}}};
+       {"--metrics", options.metrics},
+       {"--labels", options.file.targets_file}}};
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const auto& [one, one_path] = files[j];
@@ -75,8 +77,9 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   }
   if (options.data.empty()) {
     refuse_given(
-        "--target --features --exclude --weights --missing --task --header --delimiter --decimal --standardize "
-        "--evaluate-train --no-shuffle --drop-last --class-weights --label-smoothing",
+        "--target --features --exclude --weights --missing --task --header --delimiter --decimal --format --x "
+        "--y --labels --zero-based --standardize --evaluate-train --no-shuffle --drop-last --class-weights "
+        "--label-smoothing",
         "needs --data FILE: there is no table to apply it to");
     if (options.task() != Task::regression) {
       throw UseError("--loss " + options.loss() + " needs --data FILE: synthetic targets are numbers, not classes");
@@ -84,9 +87,7 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
     if (options.global_batch == 0) throw UseError("--global-batch full needs --data FILE: synthetic rows have no end");
   } else {
     refuse_given("--in --out", "is for synthetic data: a table has its own columns; see --target and --features");
-    if (options.data.ends_with(".npy")) {
-      refuse_given("--header --delimiter --decimal", "is for text tables, and --data " + options.data + " is none");
-    }
+    refuse_for_other_formats(options, refuse_given);
     if (options.metrics.empty()) refuse_given("--log-every", "with --data needs --metrics FILE: its lines go there");
   }
   refuse_one_file_for_two(options);

@@ -24,6 +24,7 @@ struct TrainOptions {
   std::string data;                ///< a file or a pattern; empty: synthetic
   TextFormat text;
   ColumnSelection columns;
+  FileOptions file;
   std::optional<Task> given_task;
   bool standardize = false;
   bool bias = true;

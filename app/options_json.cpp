@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "format_options.hpp"
+
 namespace ddp::app {
 namespace {
 
@@ -33,6 +35,14 @@ void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["delimiter"] = nullptr;  // by extension
   if (options.text.delimiter != 0) json["delimiter"] = std::string(1, options.text.delimiter);
   json["decimal"] = std::string(1, options.text.decimal);
+  json["format"] = nullptr;  // by extension
+  for (const auto& [name, format] : formats()) {
+    if (format == options.file.format) json["format"] = name;
+  }
+  json["x"] = options.file.keys.x;
+  json["y"] = options.file.keys.y;
+  json["labels"] = or_null(options.file.targets_file);
+  json["zero-based"] = options.file.zero_based;
   json["standardize"] = options.standardize;
   json["no-shuffle"] = !options.shuffle;
   json["drop-last"] = options.drop_last;

@@ -20,7 +20,7 @@ std::optional<TrainingData> load_data(const World& world, const TrainOptions& op
   ColumnSelection columns = options.columns;
   if (task != Task::regression) columns.target_kind = TargetKind::labels;
   TrainingData data;
-  data.share = read_table(world, options.data, options.text, columns);
+  data.share = read_table(world, options.data, options.text, columns, options.file);
   print_notices(world, data.share.notices);
   require_classes(task, data.share);
   if (options.standardize) {

@@ -10,7 +10,8 @@ configure_package_config_file(lib/cmake/linear_ddpConfig.cmake.in linear_ddpConf
   INSTALL_DESTINATION ${_package_dir})
 write_basic_package_version_file(linear_ddpConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/linear_ddpConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/linear_ddpConfigVersion.cmake
-              lib/cmake/FindCBLAS.cmake lib/cmake/FindNCCL.cmake DESTINATION ${_package_dir})
+              lib/cmake/FindCBLAS.cmake lib/cmake/FindHDF5C.cmake lib/cmake/FindNCCL.cmake
+        DESTINATION ${_package_dir})
 if(TARGET linear_ddp_app)
   install(TARGETS linear_ddp_app)
 endif()

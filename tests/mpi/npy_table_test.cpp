@@ -3,20 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <limits>
 #include <random>
 
+#include "support/npy_file.hpp"
 #include "support/table_file.hpp"
 
 namespace ddp {
 namespace {
 
+using test::bytes_of;
 using test::case_path;
 using test::expect_base;
 using test::expect_read_or_refused;
+using test::npy;
 using test::read_case;
 using test::refusal;
 using test::SharedFile;
@@ -28,23 +28,6 @@ using ::testing::HasSubstr;
 
 std::string refusal_of_case(const std::string& name) {
   return refusal([&] { return read_case(name); });
-}
-
-std::string npy(const std::string& literal, const std::string& data, char version = 1) {
-  std::string length{static_cast<char>(literal.size() & 0xFF), static_cast<char>(literal.size() >> 8)};
-  if (version > 1) length += std::string(2, '\0');
-  return "\x93NUMPY" + std::string{version, '\0'} + length + literal + data;
-}
-
-template <class T>
-std::string bytes_of(const std::vector<T>& values, bool swapped = false) {
-  std::string bytes;
-  for (const T value : values) {
-    auto one = std::bit_cast<std::array<char, sizeof(T)>>(value);
-    if (swapped) std::reverse(one.begin(), one.end());
-    bytes.append(one.data(), one.size());
-  }
-  return bytes;
 }
 
 std::string refusal_of(const std::string& content) {
@@ -193,6 +176,40 @@ TEST(NpyTable, SharesGoOverBlocksInBothOrders) {
     EXPECT_TRUE(table.features == features);
     EXPECT_TRUE(table.targets == targets);
   }
+}
+
+TEST(NpyTable, TargetsMayBeInAFileOfTheirOwn) {
+  const auto read = [](const std::string& data, const std::string& targets) {
+    return read_table(world(), data, {}, {}, {.format = {}, .keys = {}, .zero_based = false, .targets_file = targets});
+  };
+  const SharedFile x("x.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (8, 2)}",
+                                  bytes_of<double>({0, 0, 1, 0, 0, 1, 1, 1, 2, 1, 3, -1, -1, 2, 0.5, 0.25})));
+  const SharedFile y("y.csv", "target\n1\n3\n-2\n0\n2\n10\n-7\n1.25\n"), a("a.csv", "a\n1\n2\n");
+  const auto share = read(x.path(), y.path());
+  expect_base(share);
+  EXPECT_THAT(share.target_names, ElementsAre("target"));
+  const auto ones = whole(read(x.path(), case_path("P25-1d.npy")));
+  EXPECT_EQ(ones.rows, 8);
+  EXPECT_EQ(ones.targets.size(), 8U);
+  EXPECT_EQ(whole(read(y.path(), case_path("P25-1d.npy"))).features.size(), 8U);
+  EXPECT_THAT(refusal([&] { return read(x.path(), a.path()); }), AllOf(HasSubstr("has 2 rows"), HasSubstr("has 8")));
+  EXPECT_THAT(refusal([&] { return read(x.path(), x.path()); }), HasSubstr("2 columns, but the targets are one"));
+  EXPECT_THAT(refusal([&] { return read(case_path("P30-good.safetensors"), y.path()); }), HasSubstr("P30-good"));
+}
+
+TEST(NpyTable, TargetsInAFileOfTheirOwnMayBeClassesAndHaveGaps) {
+  // The rows without a label, and without a feature, go; the classes of all ranks are in order.
+  const SharedFile x("x.csv", "a\n1\n2\n\"\"\n4\n5\n6\n"), y("y.csv", "kind\nred\nblue\nred\n\"\"\nred\ngreen\n");
+  ColumnSelection selection;
+  selection.target_kind = TargetKind::labels;
+  selection.missing = Missing::drop;
+  FileOptions options;
+  options.targets_file = y.path();
+  const auto share = read_table(world(), x.path(), {}, selection, options);
+  EXPECT_THAT(share.labels, ElementsAre("blue", "green", "red"));
+  const auto table = whole(share);
+  EXPECT_THAT(table.features, ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(table.targets, ElementsAre(2, 0, 2, 1));
 }
 
 TEST(NpyTable, AnyBytesAreReadOrRefused) {

@@ -14,6 +14,8 @@ packages=(
   libfmt-dev              # messages
   nlohmann-json3-dev      # metrics
   libfast-float-dev       # parsing
+  zlib1g-dev              # .npz
+  libhdf5-dev             # .h5
   libgtest-dev            # tests
   libgmock-dev            # matchers
 )

@@ -68,11 +68,17 @@ SelectedColumns select_columns(const std::vector<std::string>& names, const Colu
 
   for (const auto& wanted : selection.targets)
     columns.targets.push_back(take(find_column(names, wanted), "as a target"));
+  if (selection.contents == Contents::targets_only) {
+    for (std::size_t column = 0; column < names.size(); ++column)
+      columns.targets.push_back(take(column, "as a target"));
+    return columns;
+  }
   if (!selection.weights.empty()) {
     columns.weights.push_back(take(find_column(names, selection.weights), "as the weights"));
   }
   for (const auto& wanted : selection.excluded) take(find_column(names, wanted), "as one to exclude");
-  if (selection.targets.empty()) columns.targets.push_back(take(names.size() - 1, "as a target"));
+  if (selection.targets.empty() && selection.contents == Contents::both)
+    columns.targets.push_back(take(names.size() - 1, "as a target"));
   for (const auto& wanted : selection.features) {
     columns.features.push_back(take(find_column(names, wanted), "as a feature"));
   }

@@ -33,7 +33,9 @@ struct Label {
 /// Those of the rank's labels that a row has: others may have lost theirs to a gap.
 std::string joined_labels(const TableShare& share) {
   std::vector<bool> used(share.labels.size());
-  for (const double target : share.targets) used[static_cast<std::size_t>(target)] = true;
+  for (const double target : share.targets) {
+    if (!std::isnan(target)) used[static_cast<std::size_t>(target)] = true;
+  }
   std::string joined;
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (used[i]) joined += fmt::format("{}:{}", share.labels[i].size(), share.labels[i]);
@@ -123,7 +125,9 @@ void unite_labels(const World& world, TableShare& share) {
     });
     index_of[i] = static_cast<double>(above - labels.begin() - 1);
   }
-  for (double& target : share.targets) target = index_of[static_cast<std::size_t>(target)];
+  for (double& target : share.targets) {
+    if (!std::isnan(target)) target = index_of[static_cast<std::size_t>(target)];
+  }
   share.labels.clear();
   for (Label& label : labels) share.labels.push_back(std::move(label.text));
 }

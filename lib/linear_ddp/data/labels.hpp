@@ -39,7 +39,7 @@ void label_numbers(TableShare& share);
 
 /// Collective. The classes of all ranks, on each: by value when all are numbers (different spellings of a number are
 /// one class, under the text that sorts first), else by their bytes; those without a row are left out. Targets become
-/// indices into them. Throws AgreedError for so many classes that the target must be a number.
+/// indices into them; a gap stays NaN. Throws AgreedError for so many classes that the target must be a number.
 void unite_labels(const World& world, TableShare& share);
 
 }  // namespace ddp

@@ -20,8 +20,8 @@ class HeaderLiteral {
  public:
   HeaderLiteral(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
-  NpyHeader parse() {
-    NpyHeader header;
+  ArrayLayout parse() {
+    ArrayLayout layout;
     std::vector<std::string_view> keys;
     expect('{');
     while (!accept('}')) {
@@ -31,11 +31,11 @@ class HeaderLiteral {
       keys.push_back(key);
       expect(':');
       if (key == "descr")
-        descr(header);
+        descr(layout);
       else if (key == "fortran_order")
-        header.fortran_order = boolean();
+        layout.fortran_order = boolean();
       else if (key == "shape")
-        header.shape = shape();
+        layout.shape = shape();
       else
         refuse("only the keys 'descr', 'fortran_order' and 'shape'");
       if (!accept(',')) {
@@ -46,7 +46,7 @@ class HeaderLiteral {
     blanks();
     if (at_ != text_.size()) refuse("nothing behind the dict");
     if (keys.size() != 3) refuse("the keys 'descr', 'fortran_order' and 'shape'");
-    return header;
+    return layout;
   }
 
  private:
@@ -107,7 +107,7 @@ class HeaderLiteral {
     return sizes;
   }
 
-  void descr(NpyHeader& header) {
+  void descr(ArrayLayout& layout) {
     blanks();
     if (text_.substr(at_).starts_with('[')) refuse_type(text_.substr(at_), "a structured dtype");
     const std::string_view name = string();
@@ -119,8 +119,8 @@ class HeaderLiteral {
                         : type.starts_with('U') || type.starts_with('S') ? "texts"
                                                                          : "not a known number");
     }
-    header.type = std::string(type);
-    header.decoder = *decoder;
+    layout.type = std::string(type);
+    layout.decoder = *decoder;
   }
 
   [[noreturn]] void refuse_type(std::string_view name, std::string_view meaning) const {
@@ -137,37 +137,37 @@ class HeaderLiteral {
 
 }  // namespace
 
-NpyHeader read_npy_header(const InputFile& file) {
+ArrayLayout read_npy_header(ByteSource& source) {
   constexpr std::uint32_t longest_header_bytes = 64 << 10;
-  std::array<char, 12> start{};
-  const std::size_t got = file.read(0, start);
+  constexpr std::int64_t least_bytes = 12;
+  std::array<char, least_bytes> start{};
   const auto byte = [&](std::size_t index) { return std::uint32_t{static_cast<unsigned char>(start[index])}; };
-  if (got < start.size() || std::string_view(start.data(), 6) != "\x93NUMPY") {
+  if (source.size() >= least_bytes) source.read_all(0, std::span(start).first(10));
+  if (std::string_view(start.data(), 6) != "\x93NUMPY") {
     throw UseError(
-        fmt::format("{}: this is not a .npy file: it does not begin with \\x93NUMPY and a header", file.path()));
+        fmt::format("{}: this is not a .npy file: it does not begin with \\x93NUMPY and a header", source.name()));
   }
   if (byte(6) < 1 || byte(6) > 3) {
-    throw UseError(
-        fmt::format("{}: .npy version {}.{} is unknown; versions 1, 2 and 3 are read", file.path(), byte(6), byte(7)));
+    throw UseError(fmt::format("{}: .npy version {}.{} is unknown; versions 1, 2 and 3 are read", source.name(),
+                               byte(6), byte(7)));
   }
-  const std::uint32_t short_length = byte(8) | byte(9) << 8U;
-  const std::uint32_t length = byte(6) == 1 ? short_length : short_length | byte(10) << 16U | byte(11) << 24U;
-  const std::int64_t begin = byte(6) == 1 ? 10 : 12;
-  if (length > longest_header_bytes || begin + length > file.size()) {
+  std::uint32_t length = byte(8) | byte(9) << 8U;
+  std::int64_t begin = 10;
+  if (byte(6) > 1) {
+    source.read_all(begin, std::span(start).subspan(10));
+    length |= byte(10) << 16U | byte(11) << 24U;
+    begin = 12;
+  }
+  if (length > longest_header_bytes || begin + length > source.size()) {
     throw UseError(
         fmt::format("{}: the .npy header says that it has {} bytes; the file has {} and the longest header is {}",
-                    file.path(), length, file.size(), longest_header_bytes));
+                    source.name(), length, source.size(), longest_header_bytes));
   }
   std::string text(length, '\0');
-  file.read_all(begin, text);
-  NpyHeader header = HeaderLiteral(file.path(), text).parse();
-  header.data_begin = begin + length;
-  return header;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  if (shape.size() == 1) return fmt::format("({},)", shape[0]);
-  return fmt::format("({})", fmt::join(shape, ", "));
+  source.read_all(begin, text);
+  ArrayLayout layout = HeaderLiteral(source.name(), text).parse();
+  layout.data_begin = begin + length;
+  return layout;
 }
 
 }  // namespace ddp

@@ -28,6 +28,9 @@ class RecordReader {
   /// Starts at a byte that is in line `line`. What comes first may be the rest of a record.
   RecordReader(const InputFile& file, std::int64_t offset, std::int64_t line, bool inside_quotes = false);
 
+  /// Before the first call of next(): a quote is a character like another.
+  void ignore_quotes() noexcept { finders_[quote].character = '\n'; }  // which is never before the line's end
+
   /// Byte at which the next record begins.
   [[nodiscard]] std::int64_t offset() const noexcept { return base_ + static_cast<std::int64_t>(begin_); }
   [[nodiscard]] std::int64_t line() const noexcept { return line_; }

@@ -29,7 +29,7 @@ void require_size(const std::string& path, std::uint64_t needed, std::uint64_t s
   if (size < needed) throw UseError(fmt::format("{}: truncated: need {} bytes, have {}", path, needed, size));
 }
 
-std::string read_header(const InputFile& file, std::uint64_t size, const std::string& path) {
+std::string read_header_text(const InputFile& file, std::uint64_t size, const std::string& path) {
   require_size(path, length_bytes, size);
   std::uint64_t length = 0;
   file.read_all(0, chars(std::as_writable_bytes(std::span(&length, 1))));
@@ -75,19 +75,23 @@ const StoredTensor& StoredFile::at(const std::string& name) const {
                              names.empty() ? "none" : names));
 }
 
+SafetensorsHeader read_safetensors_header(const InputFile& file) {
+  const auto size = static_cast<std::uint64_t>(file.size());
+  const std::string text = read_header_text(file, size, file.path());
+  SafetensorsHeader header = parse_safetensors_header(text, file.path());
+  header.data_start = length_bytes + text.size();
+  check_safetensors_layout(header, header.data_start, size - header.data_start, file.path());
+  return header;
+}
+
 StoredFile read_safetensors(const std::string& path) {
   const InputFile input(path);
-  const auto size = static_cast<std::uint64_t>(input.size());
-  const std::string text = read_header(input, size, path);
-  const std::uint64_t data_start = length_bytes + text.size();
-  SafetensorsHeader header = parse_safetensors_header(text, path);
-  check_safetensors_layout(header, data_start, size - data_start, path);
-
+  SafetensorsHeader header = read_safetensors_header(input);
   StoredFile file{.tensors = {}, .metadata = std::move(header.metadata), .path = path};
   file.tensors.reserve(header.tensors.size());
   for (SafetensorsEntry& entry : header.tensors) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(entry.end - entry.begin));
-    input.read_all(static_cast<std::int64_t>(data_start + entry.begin), chars(bytes));
+    input.read_all(static_cast<std::int64_t>(header.data_start + entry.begin), chars(bytes));
     file.tensors.push_back(
         {std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), std::move(bytes), path});
   }

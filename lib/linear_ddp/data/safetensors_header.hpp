@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <linear_ddp/data/input_file.hpp>
 #include <linear_ddp/data/safetensors.hpp>
 
 namespace ddp {
@@ -20,6 +21,7 @@ struct SafetensorsEntry {
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> tensors;
   std::map<std::string, std::string> metadata;
+  std::uint64_t data_start = 0;  ///< byte of the file
 };
 
 /// Bytes of a tensor; nothing when the dtype is unknown or the product is beyond 64 bits.
@@ -32,6 +34,10 @@ struct SafetensorsHeader {
 /// ranges cover the file's `data_bytes` without overlap or hole. `data_start`: where the data begin in the file.
 void check_safetensors_layout(SafetensorsHeader& header, std::uint64_t data_start, std::uint64_t data_bytes,
                               const std::string& path);
+
+/// The file's header, checked; the tensors in the order of the data. Throws UseError for what is no complete,
+/// consistent safetensors file.
+[[nodiscard]] SafetensorsHeader read_safetensors_header(const InputFile& file);
 
 /// The JSON for tensors that lie in the order given, padded with spaces so that the data start at a multiple of 8
 /// bytes. Throws Error when names, dtypes, shapes and bytes make no valid file.

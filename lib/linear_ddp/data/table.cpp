@@ -3,28 +3,92 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/input_file.hpp>
 #include <linear_ddp/data/labels.hpp>
 #include <linear_ddp/data/prepare.hpp>
+#include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
 namespace ddp {
 namespace {
 
+struct Extension {
+  std::string_view text;
+  FileFormat format;
+};
+
+constexpr std::array extensions{Extension{".csv", FileFormat::csv},
+                                Extension{".tsv", FileFormat::tsv},
+                                Extension{".npy", FileFormat::npy},
+                                Extension{".npz", FileFormat::npz},
+                                Extension{".safetensors", FileFormat::safetensors},
+                                Extension{".svm", FileFormat::libsvm},
+                                Extension{".libsvm", FileFormat::libsvm},
+                                Extension{".h5", FileFormat::hdf5},
+                                Extension{".hdf5", FileFormat::hdf5}};
+
+FileFormat require_format(const std::string& path, FileFormat given) {
+  if (given != FileFormat::by_extension) return given;
+  if (const auto format = format_of(path)) return *format;
+  std::string known;
+  for (const auto& extension : extensions) known += fmt::format("{}{}", known.empty() ? "" : ", ", extension.text);
+  throw UseError(fmt::format("{}: no reader for files with the extension {}; tables are {}; --format tells another's",
+                             path, excerpt(lower_case_extension(path)), known));
+}
+
 TableShare read_file(const World& world, const std::string& path, const TextFormat& text,
-                     const ColumnSelection& selection) {
-  const std::string extension = lower_case_extension(path);
-  if (extension == ".csv" || extension == ".tsv") return read_text_table(world, path, text, selection);
-  if (extension == ".npy") return read_npy_table(world, path, selection);
-  // Every rank has the same path: the error needs no agreement, but it is one of all ranks.
-  throw AgreedError(Status::wrong_use,
-                    fmt::format("{}: no reader for files with the extension {}; tables are .csv, .tsv "
-                                "and .npy",
-                                path, excerpt(extension)));
+                     const ColumnSelection& selection, const FileOptions& options) {
+  const auto format = agree(world, [&] { return require_format(path, options.format); });
+  switch (format) {
+    case FileFormat::npy:
+      return read_npy_table(world, path, selection);
+    case FileFormat::npz:
+      return read_npz_table(world, path, options.keys, selection);
+    case FileFormat::safetensors:
+      return read_safetensors_table(world, path, options.keys, selection);
+    case FileFormat::hdf5:
+      return read_hdf5_table(world, path, options.keys, selection);
+    case FileFormat::libsvm:
+      return read_libsvm_table(world, path, options.zero_based);
+    default:
+      TextFormat completed = text;
+      if (completed.delimiter == 0) completed.delimiter = format == FileFormat::tsv ? '\t' : ',';
+      return read_text_table(world, path, completed, selection);
+  }
+}
+
+void require_columns(const std::string& path, FileFormat given) {
+  const auto format = require_format(path, given);
+  if (format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy) return;
+  throw UseError(fmt::format("{}: features and targets in files of their own can be .csv, .tsv and .npy", path));
+}
+
+/// The features of one file, and the targets of another one.
+TableShare read_two_files(const World& world, const std::string& path, const TextFormat& text,
+                          const ColumnSelection& selection, const FileOptions& options) {
+  agree(world, [&] {
+    require_columns(path, options.format);
+    require_columns(options.targets_file, FileFormat::by_extension);
+  });
+  ColumnSelection of_features = selection, of_targets;
+  of_features.contents = Contents::features_only;
+  of_features.target_kind = TargetKind::numbers;
+  of_targets.contents = Contents::targets_only;
+  of_targets.target_kind = selection.target_kind;
+  of_targets.missing = selection.missing;
+  TableShare share = read_file(world, path, text, of_features, options);
+  TableShare targets = read_file(world, options.targets_file, text, of_targets, {});
+  if (selection.target_kind == TargetKind::labels) {
+    if (targets.labels.empty()) label_numbers(targets);
+    unite_labels(world, targets);  // before rows go to ranks that number the labels otherwise
+  }
+  take_targets(world, share, targets);
+  return share;
 }
 
 /// Rank 0 looks for all: the others could see other files, or see them in another order.
@@ -51,12 +115,27 @@ void notice_equal_names(TableShare& share) {
 
 }  // namespace
 
+std::optional<FileFormat> format_of(const std::string& path) {
+  const std::string extension = lower_case_extension(path);
+  for (const auto& [text, format] : extensions) {
+    if (text == extension) return format;
+  }
+  return std::nullopt;
+}
+
 TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
-                      const ColumnSelection& selection) {
+                      const ColumnSelection& selection, const FileOptions& options) {
   TableShare share;
   const auto files = agreed_files(world, path);
+  const bool two_files = !options.targets_file.empty();
+  if (two_files && files.size() > 1) {
+    throw AgreedError(
+        Status::wrong_use,
+        fmt::format("{}: the targets of several files cannot be in one of their own, {}", path, options.targets_file));
+  }
   for (const auto& file : files) {
-    TableShare part = read_file(world, file, text, selection);
+    TableShare part = two_files ? read_two_files(world, file, text, selection, options)
+                                : read_file(world, file, text, selection, options);
     if (selection.missing == Missing::drop) drop_gaps(world, part);
     if (selection.target_kind == TargetKind::labels && part.labels.empty()) label_numbers(part);
     if (&file == &files.front()) {

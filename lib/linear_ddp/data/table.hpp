@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ enum class TargetKind { numbers, labels };
 /// column's mean takes its place. A gap in a target or in a weight has no mean: only `drop` allows it.
 enum class Missing { error, drop, mean };
 
+/// Whether the features and the targets are in one file.
+enum class Contents { both, features_only, targets_only };
+
 /// Which columns of a table are features and which are targets. A column is given by its name, or as "#K" (K from 0).
 /// Empty targets: the last column. Empty features: all columns that are nothing else.
 struct ColumnSelection {
@@ -23,6 +27,7 @@ struct ColumnSelection {
   std::string weights = {};                ///< the column of the rows' weights; empty: none
   TargetKind target_kind = TargetKind::numbers;
   Missing missing = Missing::error;
+  Contents contents = Contents::both;  ///< one without the other: all columns
 };
 
 /// The selection carried out: column numbers in the order in which they were asked for.
@@ -43,6 +48,21 @@ struct TextFormat {
   Header header = Header::automatic;
   char delimiter = 0;  ///< 0: by extension, a comma but for .tsv
   char decimal = '.';
+};
+
+enum class FileFormat { by_extension, csv, tsv, npy, npz, safetensors, libsvm, hdf5 };
+
+/// Which arrays of a file hold the features and the targets.
+struct ArrayKeys {
+  std::string x = "X", y = "y";
+};
+
+/// What is not for all formats.
+struct FileOptions {
+  FileFormat format = FileFormat::by_extension;
+  ArrayKeys keys;            ///< npz, safetensors, hdf5
+  bool zero_based = false;   ///< libsvm: indices start at 0
+  std::string targets_file;  ///< npy or csv of one column, for npy, csv and tsv that then have features only
 };
 
 /// Rows [first, first + count) of a table.
@@ -69,12 +89,31 @@ struct TableShare {
                                          const ColumnSelection& selection);
 [[nodiscard]] TableShare read_npy_table(const World& world, const std::string& path, const ColumnSelection& selection);
 
-/// By the file's extension: .csv, .tsv (tab), .npy; `text` is for csv and tsv (a delimiter of 0: by extension).
+/// Collective. [x | y]: columns are named after the keys, "X#0", "X#1", …, and "y" when it has but one. The targets are
+/// y's columns unless `selection` has others. Throws AgreedError that lists the keys when one is not there.
+[[nodiscard]] TableShare read_safetensors_table(const World& world, const std::string& path, const ArrayKeys& keys,
+                                                const ColumnSelection& selection);
+/// The same for NumPy's archives of arrays. The CRC-32 of what is read is checked.
+[[nodiscard]] TableShare read_npz_table(const World& world, const std::string& path, const ArrayKeys& keys,
+                                        const ColumnSelection& selection);
+
+/// The same for HDF5; keys may lead through groups, "grp/y". Throws AgreedError in a build without HDF5.
+[[nodiscard]] TableShare read_hdf5_table(const World& world, const std::string& path, const ArrayKeys& keys,
+                                         const ColumnSelection& selection);
+
+/// Collective. "label index:value …" lines. The features are named by their indices, from 1 (or 0) to the highest of
+/// all ranks' rows; a value that is not given is 0. `qid:` is ignored, with a notice.
+[[nodiscard]] TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based);
+
+/// By the file's format; `text` is for csv and tsv (a delimiter of 0: by format, then by extension).
 ///
 /// A path with * ? or [ that is no file's name stands for all files it matches, in natural order (part-2 before
 /// part-10): their rows follow each other, and their columns must have the same names. Gaps are dealt with, and labels
 /// are the classes of all ranks.
 [[nodiscard]] TableShare read_table(const World& world, const std::string& path, const TextFormat& text,
-                                    const ColumnSelection& selection);
+                                    const ColumnSelection& selection, const FileOptions& options = {});
+
+/// What the file's extension stands for; nothing for an unknown one.
+[[nodiscard]] std::optional<FileFormat> format_of(const std::string& path);
 
 }  // namespace ddp

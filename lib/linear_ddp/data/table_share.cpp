@@ -9,6 +9,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/complaints.hpp>
+#include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
 namespace ddp {
@@ -32,7 +33,7 @@ TableShare empty_share(const InputFile& file, const std::vector<std::string>& na
 
 void require_usable(const TableShare& share, const SelectedColumns& columns, const ColumnSelection& selection) {
   Complaints complaints;
-  const auto check = [&](const std::vector<double>& values, const std::vector<std::int64_t>& of, bool gaps,
+  const auto check = [&](const std::vector<double>& values, const std::vector<std::string>& of, bool gaps,
                          double least) {
     for (std::size_t i = 0; i < values.size() && !complaints.enough(); ++i) {
       const double value = values[i];
@@ -43,8 +44,8 @@ void require_usable(const TableShare& share, const SelectedColumns& columns, con
                                          : RowFault::not_finite,
                      [&] {
                        return fmt::format(
-                           "{}, row {}, column '#{}' (both from 0): {}", share.path,
-                           share.first_row + static_cast<std::int64_t>(i / of.size()), of[i % of.size()],
+                           "{}, row {}, column {} (both from 0): {}", share.path,
+                           share.first_row + static_cast<std::int64_t>(i / of.size()), excerpt(of[i % of.size()]),
                            negative ? fmt::format("the weight {} is negative", value)
                                     : fmt::format("{} is not a finite number; complete the row or remove it", value));
                      });
@@ -52,9 +53,11 @@ void require_usable(const TableShare& share, const SelectedColumns& columns, con
   };
   constexpr double lowest = std::numeric_limits<double>::lowest();
   const bool drops = selection.missing == Missing::drop;
-  check(share.features, columns.features, selection.missing != Missing::error, lowest);
-  check(share.targets, columns.targets, drops, lowest);
-  check(share.weights, columns.weights, drops, 0);
+  check(share.features, share.feature_names, selection.missing != Missing::error, lowest);
+  check(share.targets, share.target_names, drops, lowest);
+  std::vector<std::string> weights;
+  for (const auto column : columns.weights) weights.push_back(fmt::format("#{}", column));
+  check(share.weights, weights, drops, 0);
   complaints.require_none();
 }
 

@@ -7,14 +7,17 @@
 namespace ddp {
 
 /// Numbers of one type, converted to double (the nearest one, for integers above 2^53).
-struct NpyDecoder {
+struct NumberDecoder {
   std::size_t element_bytes = 0;
   /// Reads `count` elements that are `in_stride` bytes apart and writes them `out_stride` doubles apart.
   void (*decode)(const char* in, std::size_t in_stride, std::size_t count, double* out,
                  std::size_t out_stride) = nullptr;
 };
 
-/// type: kind and size, "f8", "i2", "b1", …; byte_order: one of < > = |. Nothing for another one.
-[[nodiscard]] std::optional<NpyDecoder> npy_decoder(std::string_view type, char byte_order);
+/// type: NumPy's kind and size, "f8", "i2", "b1", …; byte_order: one of < > = |. Nothing for another one.
+[[nodiscard]] std::optional<NumberDecoder> npy_decoder(std::string_view type, char byte_order);
+
+/// "F64", "BF16", "BOOL", …, which are little-endian. Nothing for another one.
+[[nodiscard]] std::optional<NumberDecoder> safetensors_decoder(std::string_view dtype);
 
 }  // namespace ddp

@@ -1,0 +1,171 @@
+// NumPy's archives of arrays, stored and deflated.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/npy_file.hpp"
+#include "support/table_file.hpp"
+#include "support/zip_file.hpp"
+
+namespace ddp {
+namespace {
+
+using test::bytes_of;
+using test::case_path;
+using test::expect_base;
+using test::expect_read_or_refused;
+using test::npy;
+using test::read_case;
+using test::refusal;
+using test::SharedFile;
+using test::whole;
+using test::world;
+using test::zip;
+using test::ZipEntry;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string header(const std::string& shape, bool fortran = false) {
+  return fmt::format("{{'descr': '<f8', 'fortran_order': {}, 'shape': {}}}", fortran ? "True" : "False", shape);
+}
+
+/// Two rows: x = 1, 2 and y = 3, 4.
+std::vector<ZipEntry> small() {
+  return {{"X.npy", npy(header("(2, 1)"), bytes_of<double>({1, 2}))},
+          {"y.npy", npy(header("(2,)"), bytes_of<double>({3, 4}))}};
+}
+
+std::string refusal_of(const std::string& content, const ArrayKeys& keys = {}) {
+  const SharedFile file("refused.npz", content);
+  return refusal([&] { return read_npz_table(world(), file.path(), keys, {}); });
+}
+
+TEST(NpzTable, ReadsWhatBrokeOtherReaders) {
+  for (const char* name : {"stored", "deflate", "datadescriptor-zip64", "zip64-local", "zip64-all"}) {
+    SCOPED_TRACE(name);
+    expect_base(read_case(fmt::format("P26-{}.npz", name)));
+  }
+  EXPECT_THAT(refusal([] { return read_case("P26-bad-crc.npz"); }), AllOf(HasSubstr("array 'X'"), HasSubstr("CRC-32")));
+}
+
+TEST(NpzTable, ReadsTheSmallest) {
+  const SharedFile file("small.npz", zip(small()));
+  const auto share = read_table(world(), file.path(), {}, {});
+  EXPECT_THAT(share.feature_names, ElementsAre("X"));
+  const auto table = whole(share);
+  EXPECT_THAT(table.features, ElementsAre(1, 2));
+  EXPECT_THAT(table.targets, ElementsAre(3, 4));
+  const SharedFile commented("small.npz", [] {
+    std::string archive = zip(small());
+    archive[archive.size() - 2] = 9;
+    return archive + "PK\5\6 note";
+  }());
+  EXPECT_THAT(whole(read_table(world(), commented.path(), {}, {})).targets, ElementsAre(3, 4));
+}
+
+TEST(NpzTable, AKeyThatIsNotThereIsAnsweredByThoseThatAre) {
+  EXPECT_THAT(refusal_of(zip(small()), {"x", "y"}), HasSubstr("no array 'x'; did you mean 'X'?; it has 'X', 'y'"));
+  EXPECT_THAT(refusal_of(zip(small()), {"X", "labels"}), HasSubstr("no array 'labels'; it has 'X', 'y'"));
+  auto twice = small();
+  twice.push_back(twice[0]);
+  EXPECT_THAT(refusal_of(zip(twice)), HasSubstr("two arrays 'X'"));
+}
+
+template <class Change>
+std::string refusal_with(Change&& change) {
+  auto entries = small();
+  change(entries[1]);
+  return refusal_of(zip(entries));
+}
+
+TEST(NpzTable, RefusesMembersThatAreNotWhatTheDirectorySays) {
+  EXPECT_THAT(refusal_with([](auto& y) { y.flags = 1; }), AllOf(HasSubstr("array 'y'"), HasSubstr("encrypted")));
+  EXPECT_THAT(refusal_with([](auto& y) { y.method = 14; }), HasSubstr("compression method 14"));
+  EXPECT_THAT(refusal_with([](auto& y) { y.said_size = static_cast<std::int64_t>(y.content.size()) - 8; }),
+              HasSubstr("expected 16 data bytes for shape (2,) of f8, file has 8"));
+  EXPECT_THAT(refusal_with([](auto& y) {
+                y.content = npy(header("(2,)"), std::string(8, '\0'));
+                y.said_size = static_cast<std::int64_t>(y.content.size()) + 8;
+              }),
+              AllOf(HasSubstr("array 'y'"), HasSubstr("less than the")));
+  EXPECT_THAT(refusal_with([](auto& y) {
+                y.said_size = static_cast<std::int64_t>(y.content.size());
+                y.content += '\0';
+              }),
+              HasSubstr("more than the"));
+  EXPECT_THAT(refusal_with([](auto& y) { y.said_size = 1 << 30; }), HasSubstr("cannot inflate to"));
+  EXPECT_THAT(refusal_with([](auto& y) {
+                y.deflates = false;
+                y.said_size = 8;
+              }),
+              HasSubstr("not compressed"));
+  EXPECT_THAT(refusal_with([](auto& y) { y.content = "no array at all"; }), HasSubstr("not a .npy file"));
+}
+
+TEST(NpzTable, RefusesWhatIsNoArchive) {
+  const std::string good = zip(small());
+  EXPECT_THAT(refusal_of("a,b\n1,2\n"), HasSubstr("no ZIP archive"));
+  EXPECT_THAT(refusal_of(""), HasSubstr("no ZIP archive"));
+  EXPECT_THAT(refusal_of(good.substr(0, good.size() - 1)), HasSubstr("no ZIP archive"));
+  EXPECT_THAT(refusal_of(good.substr(30)), AllOf(HasSubstr("directory"), HasSubstr("complete?")));
+  std::string moved = good;
+  moved[0] = 'Q';
+  EXPECT_THAT(refusal_of(moved), HasSubstr("byte 0: member 'X.npy' has no header there"));
+}
+
+TEST(NpzTable, DamagedCompressedDataAreNoticed) {
+  auto entries = small();
+  std::vector<double> values;
+  for (int i = 0; i < 20'000; ++i) values.push_back(1.0 / (i + 1));
+  entries[0].content = npy(header("(20000, 1)"), bytes_of(values));
+  entries[1].content = npy(header("(20000,)"), bytes_of(values));
+  const std::string good = zip(entries);
+  const SharedFile file("good.npz", good);
+  EXPECT_TRUE(whole(read_table(world(), file.path(), {}, {})).features == values);
+  for (const std::size_t at : {std::size_t{500}, good.size() / 4, good.size() / 3}) {  // all in X
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    EXPECT_THAT(refusal_of(damaged), AllOf(HasSubstr("array 'X'"), HasSubstr("damaged")));
+  }
+}
+
+TEST(NpzTable, SharesGoOverBlocksInBothOrders) {
+  // 100 001 x 3 doubles: several blocks of 256 KiB for each of four ranks, also of a single column.
+  constexpr std::size_t rows = 100'001, columns = 3;
+  std::vector<double> by_row, by_column, features, targets;
+  const auto value = [](std::size_t row, std::size_t column) { return static_cast<double>(10 * row + column); };
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) by_row.push_back(value(row, column));
+    features.insert(features.end(), {value(row, 2), value(row, 0)});
+    targets.push_back(value(row, 1));
+  }
+  for (std::size_t column = 0; column < columns; ++column) {
+    for (std::size_t row = 0; row < rows; ++row) by_column.push_back(value(row, column));
+  }
+  for (const bool deflates : {false, true}) {
+    for (const bool fortran : {false, true}) {
+      const auto shape = fmt::format("({}, {})", rows, columns);
+      const SharedFile file(
+          "long.npz", zip({{"y.npy", npy(header(fmt::format("({}, 1)", rows)), bytes_of(targets)), deflates},
+                           {"X.npy", npy(header(shape, fortran), bytes_of(fortran ? by_column : by_row)), deflates}}));
+      const auto table = whole(read_table(world(), file.path(), {}, {{"X#2", "X#0"}, {}}));
+      EXPECT_TRUE(table.features == features);
+      EXPECT_TRUE(table.targets == targets);
+    }
+  }
+}
+
+TEST(NpzTable, AnyBytesAreReadOrRefused) {
+  for (const char* name : {"P26-deflate.npz", "P26-stored.npz", "P26-zip64-all.npz", "P26-datadescriptor-zip64.npz"}) {
+    expect_read_or_refused(name, {".npz"}, [](std::mt19937& random, std::string& content) {
+      for (auto change = random() % 4 + 1; change > 0; --change) {
+        content[random() % content.size()] = static_cast<char>(random() % 256);
+      }
+      if (random() % 8 == 0) content.resize(random() % content.size());
+    });
+  }
+}
+
+}  // namespace
+}  // namespace ddp
