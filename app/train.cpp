@@ -13,6 +13,7 @@
 #include <linear_ddp/data/batch_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/preflight.hpp>
+#include <linear_ddp/training/evaluation.hpp>
 #include <linear_ddp/training/trainer.hpp>
 #include "commands.hpp"
 #include "console.hpp"

@@ -72,7 +72,8 @@ SelectedColumns select_columns(const std::vector<std::string>& names, const Colu
     columns.weights.push_back(take(find_column(names, selection.weights), "as the weights"));
   }
   for (const auto& wanted : selection.excluded) take(find_column(names, wanted), "as one to exclude");
-  if (selection.targets.empty()) columns.targets.push_back(take(names.size() - 1, "as a target"));
+  const bool has_target = selection.target_kind != TargetKind::none;
+  if (selection.targets.empty() && has_target) columns.targets.push_back(take(names.size() - 1, "as a target"));
   for (const auto& wanted : selection.features) {
     columns.features.push_back(take(find_column(names, wanted), "as a feature"));
   }

@@ -8,15 +8,17 @@
 
 namespace ddp {
 
-/// What a target is: a number, or the name of a class (any text, a number's too).
-enum class TargetKind { numbers, labels };
+/// What a target is: a number, or the name of a class (any text, a number's too). None: every column that is nothing
+/// else is a feature.
+enum class TargetKind { numbers, labels, none };
 
 /// What becomes of a gap (an empty field, NA, NaN) in a selected column: an error, or the row is left out, or the
 /// column's mean takes its place. A gap in a target or in a weight has no mean: only `drop` allows it.
 enum class Missing { error, drop, mean };
 
 /// Which columns of a table are features and which are targets. A column is given by its name, or as "#K" (K from 0).
-/// Empty targets: the last column. Empty features: all columns that are nothing else.
+/// Empty targets: the last column, or with TargetKind::none no column. Empty features: all columns that are nothing
+/// else.
 struct ColumnSelection {
   std::vector<std::string> features = {}, targets = {};
   std::vector<std::string> excluded = {};  ///< columns that are no features
