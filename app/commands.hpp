@@ -9,6 +9,12 @@ namespace ddp::app {
 /// Collective.
 void train(const World& world, const TrainOptions& options, Watchdog& watchdog);
 
+/// Collective. Prints what a saved model is worth on a table.
+void evaluate_model(const World& world, const UseOptions& options, Watchdog& watchdog);
+
+/// Collective. Writes what a saved model says of each row of a table.
+void predict(const World& world, const UseOptions& options);
+
 /// Collective. Prints ranks, hosts, devices and libraries, on rank 0.
 void info(const World& world, Watchdog& watchdog);
 

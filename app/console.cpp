@@ -48,14 +48,20 @@ void Console::on_step(const StepReport& report) {
 }
 
 void Console::on_epoch(const EpochReport& report) {
-  metrics_.write({{"event", "epoch"},
-                  {"epoch", report.epoch},
-                  {"step", report.step},
-                  {"lr", report.lr},
-                  {"train_loss", report.train_loss}});
-  if (epochs_ > 0 && is_due(report.epoch + 1, epochs_)) {
-    line("epoch", fmt::format("{}  train loss {:.7g}", report.epoch + 1, report.train_loss));
+  nlohmann::ordered_json event{{"event", "epoch"},
+                               {"epoch", report.epoch},
+                               {"step", report.step},
+                               {"lr", report.lr},
+                               {"train_loss", report.train_loss}};
+  std::string text = fmt::format("{}  train loss {:.7g}", report.epoch + 1, report.train_loss);
+  if (report.validation) {
+    event["valid_loss"] = report.validation->loss;
+    event["valid_" + score_name_] = report.validation->score;
+    text += fmt::format("  validation loss {:.7g}, {} {:.7g}", report.validation->loss, score_name_,
+                        report.validation->score);
   }
+  metrics_.write(event);
+  if (epochs_ > 0 && is_due(report.epoch + 1, epochs_)) line("epoch", text);
 }
 
 }  // namespace ddp::app

@@ -21,6 +21,9 @@ class Console final : public TrainingObserver {
   /// How many epochs and steps will be reported, so that a long training prints some 20 lines, not thousands.
   void expect(std::int64_t epochs, std::int64_t steps);
 
+  /// What a validation's score is: "r2", "accuracy".
+  void name_score(std::string name) { score_name_ = std::move(name); }
+
   /// "model      Linear(10 -> 10), 110 parameters"
   void line(const char* label, const std::string& text);
   void start_event(const nlohmann::ordered_json& event) { metrics_.start(event); }
@@ -39,6 +42,7 @@ class Console final : public TrainingObserver {
 
   bool quiet_;
   Metrics metrics_;
+  std::string score_name_ = "score";
   std::int64_t epochs_ = 1, steps_ = 1, next_shown_ = 1;
 };
 

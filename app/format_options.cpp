@@ -13,16 +13,16 @@ const Choices<FileFormat>& formats() {
   return all;
 }
 
-void refuse_for_other_formats(const TrainOptions& options,
+void refuse_for_other_formats(const std::string& data, const FileOptions& file,
                               const std::function<void(const char* names, const std::string& why)>& refuse_given) {
-  const bool by_extension = options.file.format == FileFormat::by_extension;
-  const auto format = by_extension ? format_of(options.data) : options.file.format;
+  const bool by_extension = file.format == FileFormat::by_extension;
+  const auto format = by_extension ? format_of(data) : file.format;
   if (!format) return;  // a pattern whose files have extensions, or what the reader refuses
   const bool is_text = format == FileFormat::csv || format == FileFormat::tsv;
   const bool has_keys = format == FileFormat::npz || format == FileFormat::safetensors || format == FileFormat::hdf5;
   const bool is_libsvm = format == FileFormat::libsvm;
-  const std::string none = ", and --data " + options.data + " is none";
-  if (!is_text && options.file.targets_file.empty()) {
+  const std::string none = ", and --data " + data + " is none";
+  if (!is_text && file.targets_file.empty()) {
     refuse_given("--header --delimiter --decimal", "is for text tables" + none);
   }
   if (!has_keys) refuse_given("--x --y", "is for .npz, .safetensors and .h5 files" + none);
@@ -32,7 +32,7 @@ void refuse_for_other_formats(const TrainOptions& options,
   if (is_libsvm)
     refuse_given("--target --features --exclude --weights --missing",
                  "is for tables with columns; a LIBSVM file has its labels");
-  if (!options.file.targets_file.empty()) refuse_given("--target", "and --labels exclude each other");
+  if (!file.targets_file.empty()) refuse_given("--target", "and --labels exclude each other");
 }
 
 }  // namespace ddp::app

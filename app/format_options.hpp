@@ -5,7 +5,6 @@
 
 #include <linear_ddp/data/table.hpp>
 #include "option_values.hpp"
-#include "options.hpp"
 
 namespace ddp::app {
 
@@ -13,7 +12,7 @@ namespace ddp::app {
 [[nodiscard]] const Choices<FileFormat>& formats();
 
 /// Throws UseError through `refuse_given`, which takes options, those that the format of --data has no use for.
-void refuse_for_other_formats(const TrainOptions& options,
+void refuse_for_other_formats(const std::string& data, const FileOptions& file,
                               const std::function<void(const char* names, const std::string& why)>& refuse_given);
 
 }  // namespace ddp::app

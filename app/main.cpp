@@ -36,10 +36,14 @@ void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watc
     report(prefix + message);
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Status::timed_out));
   };
-  watchdog.emplace(std::chrono::seconds(line.train.timeout_s), on_timeout);
+  watchdog.emplace(std::chrono::seconds(line.timeout_s()), on_timeout);
   switch (line.command) {
     case ddp::app::Command::train:
       return ddp::app::train(world, line.train, *watchdog);
+    case ddp::app::Command::evaluate:
+      return ddp::app::evaluate_model(world, line.use, *watchdog);
+    case ddp::app::Command::predict:
+      return ddp::app::predict(world, line.use);
     case ddp::app::Command::info:
       return ddp::app::info(world, *watchdog);
   }

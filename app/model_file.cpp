@@ -17,10 +17,18 @@ void save_model(const std::string& path, const Model& model, const Provenance& p
   std::vector<float> bias = model.shape().bias ? model.download(1) : std::vector<float>{};
   if (provenance.standardizer) provenance.standardizer->fold_into(weight, bias);
   StoredFile file;
-  file.metadata = {{"format", "pt"}, {"linear_ddp", std::string(version())}, {"task", "regression"}};
-  if (!provenance.feature_names.empty()) {
-    file.metadata["features"] = nlohmann::json(provenance.feature_names).dump();
-    file.metadata["targets"] = nlohmann::json(provenance.target_names).dump();
+  file.metadata = {{"format", "pt"},
+                   {"linear_ddp", std::string(version())},
+                   {"task", name_of(provenance.task)},
+                   {"loss", provenance.loss}};
+  const auto add_list = [&](const char* key, const std::vector<std::string>& list) {
+    if (!list.empty()) file.metadata[key] = nlohmann::json(list).dump();
+  };
+  add_list("features", provenance.feature_names);
+  add_list("targets", provenance.target_names);
+  add_list("classes", provenance.classes);
+  if (provenance.standardizer) {
+    file.metadata["standardized"] = "the features were; weight and bias are for raw ones";
   }
   const auto& slots = model.layout().slots();
   file.tensors.push_back(make_f32(slots[0].name, slots[0].shape, weight));
@@ -49,6 +57,100 @@ void load_model(const std::string& path, Model& model, const Standardizer* stand
   values.resize(2);  // without a bias the second stays empty
   if (standardizer) standardizer->unfold(values[0], values[1]);
   for (std::size_t slot = 0; slot < slots.size(); ++slot) model.upload(slot, values[slot]);
+}
+
+Task StoredModel::task_or(const std::optional<Task>& given, const std::string& path) const {
+  if (task && given && *task != *given) {
+    throw UseError(fmt::format("--task {}: {} is a model for {}", name_of(*given), path, name_of(*task)));
+  }
+  const Task own = task ? *task : given.value_or(Task::regression);
+  if ((own == Task::binary && shape.out != 1) || (own == Task::multiclass && shape.out < 2)) {
+    throw UseError(fmt::format("{}: a model of {} output{} is none for --task {}", path, shape.out,
+                               shape.out == 1 ? "" : "s", name_of(own)));
+  }
+  return own;
+}
+
+LossKind StoredModel::loss_kind(Task of) const {
+  if (of == Task::regression) return loss == "huber" ? LossKind::huber : LossKind::mse;
+  return of == Task::binary ? LossKind::bce_with_logits : LossKind::cross_entropy;
+}
+
+StoredModel read_model(const std::string& path) {
+  const StoredFile file = read_safetensors(path);
+  const auto refuse = [&](const std::string& why) { throw UseError(fmt::format("{}: {}", path, why)); };
+  StoredModel model;
+  for (const auto& tensor : file.tensors) {
+    if (tensor.name != "weight" && tensor.name != "bias") {
+      refuse(fmt::format("holds a tensor '{:.40}'; a linear layer has weight and bias", tensor.name));
+    }
+  }
+  const StoredTensor& weight = file.at("weight");
+  if (weight.shape.size() != 2) refuse(fmt::format("weight has {} dimensions, not 2", weight.shape.size()));
+  model.shape = {weight.shape[1], weight.shape[0], file.tensors.size() == 2};
+  if (model.shape.in < 1 || model.shape.out < 1) refuse("weight is empty");
+  model.weight = weight.floats();
+  if (model.shape.bias) {
+    const StoredTensor& bias = file.at("bias");
+    if (bias.shape != std::vector{model.shape.out}) {
+      refuse(fmt::format("bias has shape [{}], not [{}]", fmt::join(bias.shape, ", "), model.shape.out));
+    }
+    model.bias = bias.floats();
+  }
+  const auto text = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string{} : found->second;
+  };
+  if (file.metadata.count("linear_ddp") == 0) return model;  // another program's words may mean other things
+  for (const Task task : {Task::regression, Task::binary, Task::multiclass}) {
+    if (text("task") == name_of(task)) model.task = task;
+  }
+  if (!model.task) refuse(fmt::format("its task '{:.40}' is not one of this linear_ddp", text("task")));
+  model.loss = text("loss");
+  const auto list = [&](const char* key, std::int64_t size) {
+    std::vector<std::string> names;
+    const auto json = nlohmann::json::parse(text(key).empty() ? "[]" : text(key), nullptr, false);
+    bool fits = json.is_array();
+    for (const auto& name : json) {
+      fits = fits && name.is_string();
+      if (fits) names.push_back(name.get<std::string>());
+    }
+    if (!fits || (!names.empty() && std::ssize(names) != size)) {
+      refuse(fmt::format("its {} '{:.40}' are not {} names", key, text(key), size));
+    }
+    return names;
+  };
+  model.feature_names = list("features", model.shape.in);
+  const bool numbers = model.task == Task::regression;
+  model.target_names = list("targets", numbers ? model.shape.out : 1);
+  if (!numbers) model.classes = list("classes", model.task == Task::binary ? 2 : model.shape.out);
+  return model;
+}
+
+ColumnSelection columns_of(const StoredModel& model, const ColumnSelection& given, TargetKind kind) {
+  ColumnSelection columns = given;
+  columns.target_kind = kind;
+  if (given.contents == Contents::features_only) {  // a column of that name is no feature, and need not be there
+    columns.excluded.insert(columns.excluded.end(), columns.targets.begin(), columns.targets.end());
+    columns.targets.clear();
+  } else if (columns.targets.empty()) {
+    columns.targets = model.target_names;
+  }
+  auto names = model.feature_names;
+  std::sort(names.begin(), names.end());
+  const bool all_differ = std::adjacent_find(names.begin(), names.end()) == names.end();
+  if (columns.features.empty() && all_differ) columns.features = model.feature_names;
+  return columns;
+}
+
+void require_features(const StoredModel& model, const TableShare& share) {
+  const auto& names = share.feature_names;
+  if (std::ssize(names) != model.shape.in) {
+    throw UseError(
+        fmt::format("{}: the model has {} features, but the table {}; name them with --features, or the "
+                    "others with --exclude",
+                    share.path, model.shape.in, names.size()));
+  }
 }
 
 }  // namespace ddp::app

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <utility>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/optim/adam.hpp>
@@ -21,7 +22,12 @@ std::vector<float> class_weights(const TrainOptions& options, const Dataset& dat
     for (std::int64_t row = 0; row < data.rows; ++row) {
       ++rows[static_cast<std::size_t>(data.y[static_cast<std::size_t>(row)])];
     }
-    for (const std::int64_t own : rows) {
+    for (std::size_t c = 0; c < classes; ++c) {
+      const std::int64_t own = rows[c];
+      if (own == 0) {
+        throw UseError(
+            fmt::format("--class-weights balanced: the class '{:.40}' has no row to train on", data.classes[c]));
+      }
       weights.push_back(
           static_cast<float>(static_cast<double>(data.rows) / static_cast<double>(classes) / static_cast<double>(own)));
     }
@@ -32,6 +38,15 @@ std::vector<float> class_weights(const TrainOptions& options, const Dataset& dat
                     fmt::join(data.classes.begin(), data.classes.begin() + std::min<long>(10, long(classes)), ", ")));
   }
   return weights;
+}
+
+/// In the loss; in scores rows count as before.
+void weigh_classes(Dataset& data, const std::vector<float>& of_class) {
+  std::vector<float> weights(static_cast<std::size_t>(data.rows));
+  for (std::size_t row = 0; row < weights.size(); ++row) {
+    weights[row] = of_class[static_cast<std::size_t>(data.y[row])] * (data.weights.empty() ? 1.0F : data.weights[row]);
+  }
+  data.score_weights = std::exchange(data.weights, SharedArray(std::move(weights)));
 }
 
 }  // namespace
@@ -48,12 +63,8 @@ LossOptions make_loss(const TrainOptions& options, TrainingData* data) {
   if (loss.kind == LossKind::cross_entropy) {
     loss.class_weight = of_class;
   } else if (!of_class.empty()) {
-    std::vector<float> weights(static_cast<std::size_t>(rows.rows));
-    for (std::size_t row = 0; row < weights.size(); ++row) {
-      weights[row] =
-          of_class[static_cast<std::size_t>(rows.y[row])] * (rows.weights.empty() ? 1.0F : rows.weights[row]);
-    }
-    rows.weights = SharedArray(std::move(weights));
+    weigh_classes(rows, of_class);
+    if (data->valid) weigh_classes(*data->valid, of_class);
   }
   return loss;
 }

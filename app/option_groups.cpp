@@ -61,14 +61,9 @@ Take word(std::string& value, const std::vector<std::string>& words, std::vector
   return choice(value, std::move(choices), std::move(not_yet));
 }
 
-void add_data_and_model(CLI::App& app, TrainOptions& options) {
-  app.option_defaults()->group("Data and model");
-  add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
-  add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
-  add(app, "--data", "FILE",
-      "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5; or a pattern, 'part-*.csv' "
-      "[synthetic data]",
-      text(options.data));
+/// How a table is read, for every command that reads one.
+template <class Options>
+void add_reading(CLI::App& app, Options& options) {
   add(app, "--target", "NAME|#K,...", "target columns, by name or #K (#0 is the first) [the last column]",
       names(options.columns.targets));
   add(app, "--features", "NAME|#K,...", "feature columns [all that are nothing else]", names(options.columns.features));
@@ -93,6 +88,25 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   add(app, "--labels", "FILE", "the targets, .npy or .csv of one column; --data then holds features only",
       text(options.file.targets_file));
   app.add_flag("--zero-based", options.file.zero_based, "the indices of a .svm file start at 0");
+}
+
+template <class Options>
+void add_device(CLI::App& app, Options& options) {
+  add(app, "--device", "NAME", "auto, cuda, cpu; auto: CUDA when every rank has a GPU of its own [auto]",
+      choice<DeviceRequest>(
+          options.device,
+          {{"auto", DeviceRequest::automatic}, {"cuda", DeviceRequest::cuda}, {"cpu", DeviceRequest::cpu}}));
+}
+
+void add_data_and_model(CLI::App& app, TrainOptions& options) {
+  app.option_defaults()->group("Data and model");
+  add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
+  add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
+  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5; or a pattern, 'part-*.csv' [synthetic data]",
+      text(options.data));
+  add_reading(app, options);
+  add(app, "--valid", "FILE|FRACTION", "data to validate on: a table with the same columns, or such a part of the rows",
+      text(options.valid));
   app.add_flag("--standardize", options.standardize,
                "scale each feature to mean 0 and deviation 1; folded back on saving");
   app.add_flag_callback(
@@ -148,6 +162,11 @@ void add_training(CLI::App& app, TrainOptions& options) {
       });
   add(app, "--epochs", "N", "passes over the data [1]", whole(options.epochs));
   add(app, "--steps", "N", "optimizer steps to stop after", whole(options.steps));
+  add(app, "--tolerance", "X", "stop when an epoch changes the training loss by no more than so much of it [never]",
+      number(options.tolerance));
+  add(app, "--patience", "N", "stop after so many epochs without a better loss on --valid [never]",
+      whole(options.patience));
+  app.add_flag("--save-best", options.save_best, "end with the parameters of the best loss on --valid, not the last");
   add(app, "--seed", "N", "of the first parameters and of the order of the rows [0]",
       [&options](const auto& option, const auto& text) { options.seed = parse_whole<std::uint64_t>(option, text, 0); });
   app.add_flag_callback(
@@ -159,10 +178,7 @@ void add_training(CLI::App& app, TrainOptions& options) {
 
 void add_devices_and_output(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Devices");
-  add(app, "--device", "NAME", "auto, cuda, cpu; auto: CUDA when every rank has a GPU of its own [auto]",
-      choice<DeviceRequest>(
-          options.device,
-          {{"auto", DeviceRequest::automatic}, {"cuda", DeviceRequest::cuda}, {"cpu", DeviceRequest::cpu}}));
+  add_device(app, options);
   add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
       word(options.backend, {"auto", "nccl", "mpi"}));
   add(app, "--precision", "NAME", "fp32 [fp32]", word(options.precision, {"fp32"}, {"tf32", "bf16", "fp64"}));
@@ -185,6 +201,27 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
   add_data_and_model(app, options);
   add_training(app, options);
   add_devices_and_output(app, options);
+}
+
+void add_use_options(CLI::App& app, Command command, UseOptions& options) {
+  const bool evaluates = command == Command::evaluate;
+  app.option_defaults()->group("Model and data");
+  add(app, "--model", "FILE", "a safetensors file of train --save, or a Linear's state_dict of PyTorch",
+      text(options.model));
+  add(app, "--data", "FILE", "table: .csv, .tsv, .npy; or a pattern, 'part-*.csv'", text(options.data));
+  add_reading(app, options);
+  app.option_defaults()->group("Output");
+  if (evaluates) {
+    app.add_flag("--confusion", options.confusion, "print how often each class was told for each");
+    add(app, "--metrics", "FILE", "write the scores here, as a line of JSON", text(options.metrics));
+    add_device(app, options);
+  } else {
+    add(app, "--out", "FILE", "write a line for each row here: .csv or .npy", text(options.out));
+    app.add_flag("--probabilities", options.probabilities, "also of all classes their probabilities");
+  }
+  add(app, "--timeout", "SECONDS", "after which a start of a device has failed [120]",
+      whole(options.timeout_s, 1'000'000));
+  app.add_flag("--quiet", options.quiet, "print errors and warnings only");
 }
 
 }  // namespace ddp::app

@@ -4,12 +4,11 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--valid --hidden --activation "
-    "--tolerance --C --alpha --l2-path --folds --sweep "
-    "--patience --save-best --bucket-cap-mb --first-bucket-mb "
+    "--hidden --activation --C --alpha --l2-path --folds --sweep --bucket-cap-mb --first-bucket-mb "
     "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
     "--report --trace --progress -v --config";
-inline constexpr const char* not_yet_commands = "predict evaluate bench";
+inline constexpr const char* not_yet_commands = "bench";
+inline constexpr const char* command_names = "train evaluate predict info";
 
 inline constexpr const char* help_footer = R"(
 Examples
@@ -20,8 +19,23 @@ Examples
       a regression on a table, the same result for any number of ranks
 
 Other commands
+  linear_ddp evaluate    what a saved model is worth on a table
+  linear_ddp predict     what it says of each row
   linear_ddp info        ranks, hosts, devices, libraries, and what a training would use
 
 Exit status: 0 done, 1 failed while running, 2 wrong use or wrong data, 124 a collective passed --timeout.)";
+
+inline constexpr const char* evaluate_footer = R"(
+Example
+  mpirun -np 4 linear_ddp evaluate --model diabetes.safetensors --data new.csv --target target
+
+Features are found by the names in the model; a model without names takes the columns by their place.)";
+
+inline constexpr const char* predict_footer = R"(
+Example
+  mpirun -np 4 linear_ddp predict --model iris.safetensors --data new.csv --out classes.csv --probabilities
+
+One line for each row, in their order, the same for any number of ranks (computed in float64, on the CPU). Features are
+found by the names in the model; a model without names takes all columns but those of --target, --exclude, --weights.)";
 
 }  // namespace ddp::app

@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <filesystem>
+#include <map>
 
 #include <linear_ddp/base/nearest.hpp>
 #include "format_options.hpp"
@@ -23,32 +23,63 @@ bool same_file(const std::string& a, const std::string& b) {
                                               fs::weakly_canonical(fs::absolute(b, ignored), ignored);
 }
 
+using Files = std::vector<std::pair<const char*, std::string>>;
+
 /// Writing the one would destroy the other. (A model may be trained on in its place: it is replaced as a whole.)
-void refuse_one_file_for_two(const TrainOptions& options) {
-  const std::array<std::pair<const char*, std::string>, 5> files{
-      {{"--data", options.data},
-       {"--init", options.init_is_file() ? options.init : ""},
-       {"--save", options.save},
-       {"--metrics", options.metrics},
-       {"--labels", options.file.targets_file}}};
+void refuse_one_file_for_two(const Files& files) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const auto& [one, one_path] = files[j];
       const auto& [other, other_path] = files[i];
-      const bool in_place = j == 1 && i == 2;
-      if (!one_path.empty() && !other_path.empty() && !in_place && same_file(one_path, other_path)) {
+      const bool in_place = one == std::string("--init") && other == std::string("--save");
+      const bool only_read = one == std::string("--data") && other == std::string("--valid");
+      if (!one_path.empty() && !other_path.empty() && !in_place && !only_read && same_file(one_path, other_path)) {
         throw UseError(fmt::format("{} and {} name the same file, {}; give each its own", one, other, other_path));
       }
     }
   }
 }
 
-void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
-  const auto refuse_given = [&app](const char* names, const std::string& why) {
-    for (const auto& name : split_names(names, ' ')) {
-      if (app.count(name) > 0) throw UseError(name + " " + why);
+void refuse_given(const CLI::App& app, const char* names, const std::string& why) {
+  for (const auto& name : split_names(names, ' ')) {
+    if (app.get_option_no_throw(name) != nullptr && app.count(name) > 0) throw UseError(name + " " + why);
+  }
+}
+
+void refuse_reading_options(const CLI::App& app, const std::string& data, const TextFormat& text,
+                            const FileOptions& file) {
+  if (text.delimiter == text.decimal) throw UseError("--delimiter and --decimal are the same character");
+  refuse_for_other_formats(data, file,
+                           [&app](const char* names, const std::string& why) { refuse_given(app, names, why); });
+}
+
+void refuse_validation(const CLI::App& app, const TrainOptions& options) {
+  if (options.valid.empty()) refuse_given(app, "--patience --save-best", "needs --valid: it is of the validation loss");
+  const auto fraction = options.valid_fraction();
+  if (fraction && !(*fraction > 0 && *fraction < 1)) {
+    throw UseError(fmt::format("--valid {:.40} is neither a fraction between 0 and 1 nor a file", options.valid));
+  }
+}
+
+void refuse_contradictions(const CLI::App& app, Command command, const UseOptions& options) {
+  if (options.model.empty()) throw UseError("--model FILE is missing: a model that train has saved");
+  if (options.data.empty()) throw UseError("--data FILE is missing: the table to use the model on");
+  refuse_reading_options(app, options.data, options.text, options.file);
+  if (command == Command::predict) {
+    if (options.out.empty()) throw UseError("--out FILE is missing: where to write the predictions, .csv or .npy");
+    if (!options.out.ends_with(".csv") && !options.out.ends_with(".npy")) {
+      throw UseError(fmt::format("--out {}: predictions are written as .csv or .npy", options.out));
     }
-  };
+    if (options.columns.missing == Missing::drop) {
+      throw UseError("--missing drop would leave rows without a prediction; accepted here: error, mean");
+    }
+  }
+  refuse_one_file_for_two(
+      {{"--model", options.model}, {"--data", options.data}, {"--out", options.out}, {"--metrics", options.metrics}});
+}
+
+void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
+  const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   if (options.optimizer != "sgd") {
     refuse_given("--momentum --dampening --nesterov", "is SGD's: use --optimizer sgd, or leave it out");
   } else {
@@ -59,9 +90,8 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   }
   if (options.task() == Task::regression) refuse_given("--class-weights", "needs classes: --task binary or multiclass");
   if (options.loss() != "cross-entropy") refuse_given("--label-smoothing", "is cross entropy's: --task multiclass");
-  if (options.text.delimiter == options.text.decimal) {
-    throw UseError("--delimiter and --decimal are the same character");
-  }
+  refuse_reading_options(app, options.data, options.text, options.file);
+  refuse_validation(app, options);
   if (options.standardize && !options.bias) {
     throw UseError("--standardize needs a bias to fold the features' means into; leave out --no-bias");
   }
@@ -77,9 +107,9 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   }
   if (options.data.empty()) {
     refuse_given(
-        "--target --features --exclude --weights --missing --task --header --delimiter --decimal --format --x "
-        "--y --labels --zero-based --standardize --evaluate-train --no-shuffle --drop-last --class-weights "
-        "--label-smoothing",
+        "--target --features --exclude --weights --missing --task --header --delimiter --decimal --format --x --y "
+        "--labels --zero-based --standardize --evaluate-train --no-shuffle --drop-last --class-weights "
+        "--label-smoothing --valid --tolerance",
         "needs --data FILE: there is no table to apply it to");
     if (options.task() != Task::regression) {
       throw UseError("--loss " + options.loss() + " needs --data FILE: synthetic targets are numbers, not classes");
@@ -87,10 +117,16 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
     if (options.global_batch == 0) throw UseError("--global-batch full needs --data FILE: synthetic rows have no end");
   } else {
     refuse_given("--in --out", "is for synthetic data: a table has its own columns; see --target and --features");
-    refuse_for_other_formats(options, refuse_given);
+    if (!options.file.targets_file.empty() && !options.valid.empty() && !options.valid_fraction()) {
+      throw UseError("--labels are of --data, so --valid can only be a fraction of its rows");
+    }
     if (options.metrics.empty()) refuse_given("--log-every", "with --data needs --metrics FILE: its lines go there");
   }
-  refuse_one_file_for_two(options);
+  refuse_one_file_for_two({{"--data", options.data},
+                           {"--init", options.init_is_file() ? options.init : ""},
+                           {"--save", options.save},
+                           {"--metrics", options.metrics},
+                           {"--valid", options.valid_fraction() ? "" : options.valid}});
 }
 
 bool is_in(const char* list, const std::string& name) {
@@ -101,7 +137,7 @@ bool is_in(const char* list, const std::string& name) {
 void refuse_not_yet_command(const std::string& name) {
   if (!is_in(not_yet_commands, name)) return;
   throw UseError(
-      fmt::format("the command {} is not there yet in linear_ddp {}; there are train and info", name, version()));
+      fmt::format("the command {} is not there yet in linear_ddp {}; there are {}", name, version(), command_names));
 }
 
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& argument) {
@@ -111,7 +147,7 @@ void refuse_not_yet_command(const std::string& name) {
         fmt::format("{} is not there yet in linear_ddp {}; `linear_ddp --help` lists what is", name, version()));
   }
   refuse_not_yet_command(name);
-  if (is_in("train info", name)) throw UseError(fmt::format("the command comes first: `linear_ddp {} ...`", name));
+  if (is_in(command_names, name)) throw UseError(fmt::format("the command comes first: `linear_ddp {} ...`", name));
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name(false, false));
   const std::string near = nearest(name, known);
@@ -120,17 +156,42 @@ void refuse_not_yet_command(const std::string& name) {
                              near.empty() ? "" : fmt::format(", did you mean {}?", near)));
 }
 
+/// Whose name is the first argument, which is then taken away; train without one.
+Command take_command(std::vector<std::string>& arguments) {
+  static const std::map<std::string, Command> commands{{"train", Command::train},
+                                                       {"evaluate", Command::evaluate},
+                                                       {"predict", Command::predict},
+                                                       {"info", Command::info}};
+  if (arguments.empty()) return Command::train;
+  refuse_not_yet_command(arguments.front());
+  const auto found = commands.find(arguments.front());
+  if (found == commands.end()) return Command::train;
+  arguments.erase(arguments.begin());
+  return found->second;
+}
+
+struct CommandHelp {
+  const char *description, *usage, *footer;
+};
+
+const CommandHelp& help_of(Command command) {
+  static const std::map<Command, CommandHelp> helps{
+      {Command::train,
+       {"Distributed data-parallel training of linear models.", "mpirun -np N linear_ddp [train]", help_footer}},
+      {Command::evaluate,
+       {"What a saved model is worth on a table.", "mpirun -np N linear_ddp evaluate", evaluate_footer}},
+      {Command::predict,
+       {"What a saved model says of each row of a table.", "mpirun -np N linear_ddp predict", predict_footer}},
+      {Command::info, {"What this job sees: ranks, hosts, devices, libraries.", "mpirun -np N linear_ddp info", ""}}};
+  return helps.at(command);
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty()) {
-    const std::string& first = arguments.front();
-    refuse_not_yet_command(first);
-    if (first == "info") line.command = Command::info;
-    if (is_in("train info", first)) arguments.erase(arguments.begin());
-  }
+  line.command = take_command(arguments);
   for (const auto& argument : arguments) {  // of which CLI11 would make the next argument the value
     if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
       throw UseError(fmt::format("{}: its value is empty", argument.substr(0, argument.size() - 1)));
@@ -138,15 +199,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
 
   const bool is_train = line.command == Command::train;
-  CLI::App app{is_train ? "Distributed data-parallel training of linear models."
-                        : "What this job sees: ranks, hosts, devices, libraries.",
-               is_train ? "mpirun -np N linear_ddp [train]" : "mpirun -np N linear_ddp info"};
+  const bool uses_model = line.command == Command::evaluate || line.command == Command::predict;
+  const CommandHelp& help = help_of(line.command);
+  CLI::App app{help.description, help.usage};
   bool wants_version = false;
   app.add_flag("--version", wants_version, "the version of linear_ddp");
-  if (is_train) {
-    app.footer(help_footer);
-    add_train_options(app, line.train);
-  }
+  app.footer(help.footer);
+  if (is_train) add_train_options(app, line.train);
+  if (uses_model) add_use_options(app, line.command, line.use);
   app.allow_extras();
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
@@ -163,6 +223,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (const auto extras = app.remaining(); !extras.empty()) refuse_unknown(app, extras.front());
   if (is_train) refuse_contradictions(app, line.train);
+  if (uses_model) refuse_contradictions(app, line.command, line.use);
   return line;
 }
 

@@ -16,7 +16,7 @@
 
 namespace ddp::app {
 
-enum class Command { train, info };
+enum class Command { train, evaluate, predict, info };
 
 /// The command line of `linear_ddp [train]`, checked.
 struct TrainOptions {
@@ -54,19 +54,39 @@ struct TrainOptions {
   std::string save, metrics;
   std::optional<std::int64_t> log_every;
   bool evaluate_train = false, quiet = false;
+  std::string valid;  ///< a file, or a fraction of the rows; empty: none
+  std::optional<std::int64_t> patience;
+  bool save_best = false;
+  std::optional<double> tolerance;
 
   /// As given, or by the loss.
   [[nodiscard]] Task task() const;
   /// As given, or by the task.
   [[nodiscard]] std::string loss() const;
+  /// When --valid is one, else nothing.
+  [[nodiscard]] std::optional<double> valid_fraction() const;
   [[nodiscard]] bool init_is_file() const { return init != "torch" && init != "zeros"; }
   /// Every option by its name on the command line, but for `device` and `backend`; null: left to the program.
   [[nodiscard]] nlohmann::ordered_json to_json() const;
 };
 
+/// The command line of `linear_ddp evaluate` and of `predict`, checked.
+struct UseOptions {
+  std::string model, data, out, metrics;
+  TextFormat text;
+  ColumnSelection columns;
+  FileOptions file;
+  std::optional<Task> given_task;
+  DeviceRequest device = DeviceRequest::automatic;
+  bool confusion = false, probabilities = false, quiet = false;
+  std::int64_t timeout_s = 120;
+};
+
 struct CommandLine {
   Command command = Command::train;
   TrainOptions train;
+  UseOptions use;
+  [[nodiscard]] std::int64_t timeout_s() const { return command == Command::train ? train.timeout_s : use.timeout_s; }
   std::optional<std::string> text;  ///< asked for instead of a run: --help, --version
 };
 

@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <array>
+#include <charconv>
 
 #include "format_options.hpp"
 
@@ -43,6 +44,11 @@ void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["y"] = options.file.keys.y;
   json["labels"] = or_null(options.file.targets_file);
   json["zero-based"] = options.file.zero_based;
+  json["valid"] = or_null(options.valid);
+  json["patience"] = or_null(options.patience);
+  json["save-best"] = options.save_best;
+  json["tolerance"] = nullptr;
+  if (options.tolerance) json["tolerance"] = *options.tolerance;
   json["standardize"] = options.standardize;
   json["no-shuffle"] = !options.shuffle;
   json["drop-last"] = options.drop_last;
@@ -78,6 +84,12 @@ Task TrainOptions::task() const {
 std::string TrainOptions::loss() const {
   if (!given_loss.empty()) return given_loss;
   return given_task == Task::binary ? "bce" : given_task == Task::multiclass ? "cross-entropy" : "mse";
+}
+
+std::optional<double> TrainOptions::valid_fraction() const {
+  double value = 0;
+  const auto [end, error] = std::from_chars(valid.data(), valid.data() + valid.size(), value);
+  return error == std::errc{} && end == valid.data() + valid.size() ? std::optional(value) : std::nullopt;
 }
 
 nlohmann::ordered_json TrainOptions::to_json() const {

@@ -2,94 +2,33 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 
 #include <linear_ddp/base/atomic_file.hpp>
-#include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/version.hpp>
-#include <linear_ddp/data/batch_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/preflight.hpp>
+#include <linear_ddp/training/evaluation.hpp>
 #include <linear_ddp/training/trainer.hpp>
 #include "commands.hpp"
 #include "console.hpp"
 #include "model_file.hpp"
 #include "objective.hpp"
+#include "plan.hpp"
 #include "runtime.hpp"
+#include "scores.hpp"
 #include "training_data.hpp"
+#include "validation.hpp"
 
 namespace ddp::app {
 namespace {
-
-/// How long to train, and on how much at once.
-struct Plan {
-  std::int64_t global_batch = 0, steps_per_epoch = 1, epochs = 1, max_steps = 0;
-  [[nodiscard]] std::int64_t total_steps() const {
-    return epochs > max_steps / steps_per_epoch ? max_steps : std::min(max_steps, epochs * steps_per_epoch);
-  }
-  [[nodiscard]] std::int64_t total_epochs() const {
-    return std::min(epochs, (total_steps() + steps_per_epoch - 1) / steps_per_epoch);
-  }
-};
-
-constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 /// Collective. Before any work, as is require_writable: what cannot be written must not cost a training.
 Metrics open_metrics(const World& world, const TrainOptions& options) {
   return agree(world,
                [&] { return world.rank() != 0 || options.metrics.empty() ? Metrics{} : Metrics(options.metrics); });
-}
-
-Plan make_plan(const World& world, const TrainOptions& options, const std::optional<TrainingData>& data) {
-  Plan plan;
-  const std::int64_t ranks = world.size();
-  if (data) {
-    const std::int64_t rows = data->rows.rows;
-    plan.global_batch = options.batch_size ? checked_product(std::min(*options.batch_size, rows), ranks, "--batch-size")
-                                           : options.global_batch.value_or(256);
-    if (plan.global_batch == 0 || plan.global_batch > rows) plan.global_batch = rows;
-    plan.epochs = options.epochs.value_or(options.steps ? unlimited : 1);
-    plan.max_steps = options.steps.value_or(unlimited);
-    return plan;
-  }
-  plan.global_batch = options.global_batch
-                          ? *options.global_batch
-                          : checked_product(options.batch_size.value_or(20), ranks, "--batch-size over all ranks");
-  if (plan.global_batch % ranks != 0) {
-    throw UseError(fmt::format("--global-batch {} cannot be shared out evenly over {} ranks, as synthetic data must be",
-                               plan.global_batch, ranks));
-  }
-  plan.max_steps = std::min(options.steps.value_or(unlimited), options.epochs.value_or(options.steps ? unlimited : 1));
-  plan.steps_per_epoch = plan.max_steps;
-  return plan;
-}
-
-std::unique_ptr<BatchSource> make_source(const World& world, Device& device, const TrainOptions& options,
-                                         const std::optional<TrainingData>& data, const LinearShape& shape,
-                                         const std::vector<float>& class_weight, const TorchGenerator& generator,
-                                         Plan& plan) {
-  if (!data) {
-    return make_synthetic_batches(device, generator, shape, plan.global_batch / world.size(),
-                                  checked_product(plan.steps_per_epoch, options.accumulate, "--steps and --accumulate"),
-                                  options.accumulate, world.size());
-  }
-  BatchOptions batches;
-  batches.accumulate = options.accumulate;
-  batches.averaging = options.averaging;
-  batches.class_weight = class_weight;
-  SamplerOptions& sampler = batches.sampler;
-  sampler.rank = world.rank();
-  sampler.ranks = world.size();
-  sampler.global_batch = plan.global_batch;
-  sampler.shuffle = options.shuffle;
-  sampler.seed = options.seed;
-  sampler.drop_last = options.drop_last;
-  auto source = make_dataset_batches(device, data->rows, batches);
-  plan.steps_per_epoch = source->steps_per_epoch();
-  return source;
 }
 
 /// Synthetic data: each rank draws from a seed of its own, as the original program does; rank 0's model goes to all.
@@ -116,6 +55,7 @@ Facts facts_of(const TrainOptions& options, const std::optional<TrainingData>& d
     if (!for_rank_0_alone) facts.emplace_back("--" + name, value.dump());
   }
   if (data) facts.emplace_back("rows", std::to_string(data->rows.rows));
+  if (data && data->valid) facts.emplace_back("validation rows", std::to_string(data->valid->rows));
   return facts;
 }
 
@@ -139,23 +79,11 @@ std::string describe_data(const TrainOptions& options, const std::optional<Train
   }
   const auto& names = data->share.target_names;
   return fmt::format(
-      "{}: {} rows, {} feature{} -> {}{}", options.data, data->rows.rows, data->rows.in, data->rows.in == 1 ? "" : "s",
+      "{}: {} rows, {} feature{} -> {}{}{}", options.data, data->rows.rows, data->rows.in,
+      data->rows.in == 1 ? "" : "s",
       names.size() <= 4 ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} targets", names.size()),
-      data->rows.classes.empty() ? "" : fmt::format(", {} classes", data->rows.classes.size()));
-}
-
-TrainerOptions make_trainer_options(const TrainOptions& options, const Plan& plan, bool synthetic) {
-  TrainerOptions trainer;
-  trainer.epochs = plan.epochs;
-  trainer.max_steps = plan.max_steps;
-  if (options.schedule.kind != LrSchedule::Kind::constant) {
-    LrSchedule schedule = options.schedule;
-    if (schedule.steps == 0) schedule.steps = plan.total_steps();
-    trainer.lr = [schedule, lr = options.lr](std::int64_t done) { return schedule.at(lr, done); };
-  }
-  const std::int64_t steps = synthetic ? plan.max_steps : options.steps.value_or(unlimited);
-  trainer.log_every = options.log_every.value_or(steps <= 1000 ? 1 : synthetic ? Console::stride(steps) : 0);
-  return trainer;
+      data->rows.classes.empty() ? "" : fmt::format(", {} classes", data->rows.classes.size()),
+      data->valid ? fmt::format("; {} to validate on", data->valid->rows) : "");
 }
 
 nlohmann::ordered_json start_event(const World& world, const TrainOptions& options, const Device& device,
@@ -179,28 +107,51 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
   return event;
 }
 
-void report_result(Console& console, const TrainingResult& result, double penalty, double seconds, std::uint64_t hash) {
-  const double rows_per_s = static_cast<double>(result.rows) / seconds;
+/// What a training comes to.
+struct Outcome {
+  TrainingResult training;
+  std::optional<Scores> train, valid;
+  std::int64_t best_epoch = -1;  ///< of the validation
+  double seconds = 0, penalty = 0;
+  std::uint64_t hash = 0;
+};
+
+void report_result(Console& console, const Outcome& outcome, const std::vector<std::string>& target_names) {
+  const TrainingResult& result = outcome.training;
+  const double rows_per_s = static_cast<double>(result.rows) / outcome.seconds;
   console.line("result",
                fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)", result.last_epoch_loss,
-                           result.steps, result.steps == 1 ? "" : "s", seconds, rows_per_s));
-  console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash));
-  console.event({{"event", "end"},
-                 {"status", "ok"},
-                 {"steps", result.steps},
-                 {"epochs", result.epochs},
-                 {"train_loss", result.last_epoch_loss},
-                 {"objective", result.last_epoch_loss + penalty},
-                 {"seconds", seconds},
-                 {"rows_per_s", rows_per_s},
-                 {"parameters_hash", fmt::format("{:016x}", hash)}});
+                           result.steps, result.steps == 1 ? "" : "s", outcome.seconds, rows_per_s));
+  nlohmann::ordered_json event{{"event", "end"},
+                               {"status", "ok"},
+                               {"steps", result.steps},
+                               {"epochs", result.epochs},
+                               {"train_loss", result.last_epoch_loss},
+                               {"objective", result.last_epoch_loss + outcome.penalty},
+                               {"seconds", outcome.seconds},
+                               {"rows_per_s", rows_per_s},
+                               {"parameters_hash", fmt::format("{:016x}", outcome.hash)}};
+  if (outcome.train) {
+    console.line("training", in_words(*outcome.train));
+    event["train_scores"] = to_json(*outcome.train, target_names);
+  }
+  if (outcome.valid) {
+    console.line("validation", fmt::format("loss {:.7g}, {}", outcome.valid->loss, in_words(*outcome.valid)));
+    event["valid_scores"] = to_json(*outcome.valid, target_names);
+    event["best_epoch"] = nullptr;
+    if (outcome.best_epoch >= 0) event["best_epoch"] = outcome.best_epoch;
+  }
+  console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", outcome.hash));
+  console.event(event);
 }
 
 void save(const TrainOptions& options, const Model& model, const std::optional<TrainingData>& data, Console& console) {
-  Provenance provenance;
+  Provenance provenance{.task = options.task(), .loss = options.loss()};
   if (data) {
-    provenance = {data->share.feature_names, data->share.target_names,
-                  data->standardizer ? &*data->standardizer : nullptr};
+    provenance.feature_names = data->share.feature_names;
+    provenance.target_names = data->share.target_names;
+    provenance.classes = data->rows.classes;
+    provenance.standardizer = data->standardizer ? &*data->standardizer : nullptr;
   }
   save_model(options.save, model, provenance);
   console.line("saved", options.save);
@@ -256,18 +207,32 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
   if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(device, *group, model, data->rows); };
   console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps());
-  console.start_event(start_event(world, options, device, backend, model, *source, plan, trainer_options, evaluates));
-  TrainingResult result;
-  double seconds = 0, penalty = 0;
-  std::uint64_t hash = 0;
+  console.name_score(score_name(options.task()));
+  auto start = start_event(world, options, device, backend, model, *source, plan, trainer_options, evaluates);
+  if (data && data->valid) start["valid_rows"] = data->valid->rows;
+  console.start_event(start);
+  const auto scores_of = [&](const Dataset& rows, bool with_area) {
+    const Watchdog::Watch evaluation(watchdog, "evaluation", 0);
+    return evaluate(world, device, model, rows, with_area);
+  };
+  EarlyStopping stopping(model, options, [&] { return scores_of(*data->valid, false); });
+  if (data && data->valid) trainer_options.validate = std::ref(stopping);
+  Outcome outcome;
   {
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
     Trainer trainer(device, replica, *optimizer, *source, console);
-    seconds = timed([&] { result = trainer.run(trainer_options); });
+    outcome.seconds = timed([&] { outcome.training = trainer.run(trainer_options); });
+    if (options.save_best) {
+      stopping.restore_best();
+      if (evaluates) outcome.training.last_epoch_loss = trainer_options.evaluate();
+    }
+    outcome.best_epoch = stopping.best_epoch();
+    if (options.evaluate_train) outcome.train = scores_of(data->rows, true);
+    if (data && data->valid) outcome.valid = scores_of(*data->valid, true);
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
-    hash = replica.require_equal_replicas();
-    penalty = optimizer->penalty();
+    outcome.hash = replica.require_equal_replicas();
+    outcome.penalty = optimizer->penalty();
     agree(world, [&] {
       if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });
@@ -277,7 +242,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   // A rank that failed there aborts while its peers are here, and not leaving MPI: mpirun was seen to crash then.
   agree(world, [] {});
   watch.reset();
-  report_result(console, result, penalty, seconds, hash);
+  report_result(console, outcome, data ? data->share.target_names : std::vector<std::string>{});
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
 }
 

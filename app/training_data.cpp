@@ -2,17 +2,67 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/split.hpp>
+#include <linear_ddp/launch/agree.hpp>
 
 namespace ddp::app {
 namespace {
+
+/// The table of --valid: its columns are those of the training, by their names when they have names of their own.
+TableShare read_valid(const World& world, const TrainOptions& options, const ColumnSelection& given,
+                      const TableShare& training) {
+  ColumnSelection columns = given;
+  const auto format = format_of(options.valid);
+  const bool is_table = format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy;
+  auto names = training.feature_names;
+  std::sort(names.begin(), names.end());
+  if (is_table && std::adjacent_find(names.begin(), names.end()) == names.end()) {
+    columns.features = training.feature_names;
+    columns.targets = training.target_names;
+    columns.excluded.clear();
+  }
+  TableShare valid = read_table(world, options.valid, options.text, columns, options.file);
+  agree(world, [&] {
+    if (valid.feature_names.size() != training.feature_names.size()) {
+      throw UseError(fmt::format("{}: the table has {} features, that of --data {}", options.valid,
+                                 valid.feature_names.size(), training.feature_names.size()));
+    }
+    if (columns.target_kind == TargetKind::labels) use_classes(valid, training.labels);
+  });
+  return valid;
+}
+
+std::optional<TableShare> validation_rows(const World& world, const TrainOptions& options,
+                                          const ColumnSelection& columns, TableShare& training) {
+  if (options.valid.empty()) return std::nullopt;
+  const auto fraction = options.valid_fraction();
+  if (!fraction) return read_valid(world, options, columns, training);
+  const auto held_back = agree(world, [&] {
+    try {
+      return held_back_rows(training.total_rows, *fraction, options.seed);
+    } catch (const UseError& error) {
+      throw UseError(fmt::format("--valid {}: {}", options.valid, error.what()));
+    }
+  });
+  return agree(world, [&] { return take_rows(training, held_back); });
+}
+
+Dataset gather(const World& world, TableShare& share) {
+  Dataset rows = gather_dataset(world, share);
+  share.features = share.targets = share.weights = {};
+  return rows;
+}
+
+}  // namespace
 
 void print_notices(const World& world, const std::vector<std::string>& notices) {
   if (world.rank() != 0) return;
   for (const auto& notice : notices) fmt::print(stderr, "linear_ddp: note: {}\n", notice);
 }
-
-}  // namespace
 
 std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
   if (options.data.empty()) return std::nullopt;
@@ -23,13 +73,18 @@ std::optional<TrainingData> load_data(const World& world, const TrainOptions& op
   data.share = read_table(world, options.data, options.text, columns, options.file);
   print_notices(world, data.share.notices);
   require_classes(task, data.share);
+  auto valid = validation_rows(world, options, columns, data.share);
   if (options.standardize) {
     data.standardizer.emplace(world, data.share);
     data.standardizer->apply(data.share);
+    if (valid) data.standardizer->apply(*valid);
   }
-  data.rows = gather_dataset(world, data.share);
+  data.rows = gather(world, data.share);
   print_notices(world, data.rows.notices);
-  data.share.features = data.share.targets = data.share.weights = {};
+  if (valid) {
+    print_notices(world, valid->notices);
+    data.valid = gather(world, *valid);
+  }
   return data;
 }
 

@@ -11,10 +11,14 @@ struct TrainingData {
   TableShare share;  ///< names only, once the rows are gathered
   std::optional<Standardizer> standardizer;
   Dataset rows;
+  std::optional<Dataset> valid;  ///< of --valid, standardised as the training rows are
 };
 
 /// Collective. The table of --data, as --task wants its target; nothing without one. What a person should know of it
 /// goes to stderr.
 [[nodiscard]] std::optional<TrainingData> load_data(const World& world, const TrainOptions& options);
+
+/// To stderr, by rank 0.
+void print_notices(const World& world, const std::vector<std::string>& notices);
 
 }  // namespace ddp::app

@@ -135,8 +135,14 @@ fs::path prepared(const std::string& path) {
 }  // namespace
 
 void write_file_atomically(const std::string& path, const std::vector<std::span<const std::byte>>& parts) {
+  write_parts_atomically(path, [&](const FilePart& write) {
+    for (const auto part : parts) write(part);
+  });
+}
+
+void write_parts_atomically(const std::string& path, const std::function<void(const FilePart&)>& fill) {
   TemporaryFile file(prepared(path));
-  for (const auto part : parts) file.write(part);
+  fill([&](std::span<const std::byte> part) { file.write(part); });
   file.commit();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,11 @@ namespace ddp {
 /// flushed, already replaced as a whole). A `path` that is there and is no regular file (a folder, /dev/null) is
 /// refused. A symbolic link stays, and where it leads is written; a file that is replaced hands on its permissions.
 void write_file_atomically(const std::string& path, const std::vector<std::span<const std::byte>>& parts);
+
+/// What `fill` gives to its argument, part by part, in the same way: for files that need not be in memory as a whole.
+/// Nothing is written when it throws.
+using FilePart = std::function<void(std::span<const std::byte>)>;
+void write_parts_atomically(const std::string& path, const std::function<void(const FilePart&)>& fill);
 
 /// Finds out, before hours of work, whether write_file_atomically(path, …) can: makes missing folders and a temporary
 /// file, and removes the latter. Throws Error.

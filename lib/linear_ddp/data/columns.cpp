@@ -77,8 +77,9 @@ SelectedColumns select_columns(const std::vector<std::string>& names, const Colu
     columns.weights.push_back(take(find_column(names, selection.weights), "as the weights"));
   }
   for (const auto& wanted : selection.excluded) take(find_column(names, wanted), "as one to exclude");
-  if (selection.targets.empty() && selection.contents == Contents::both)
+  if (selection.targets.empty() && selection.contents == Contents::both) {
     columns.targets.push_back(take(names.size() - 1, "as a target"));
+  }
   for (const auto& wanted : selection.features) {
     columns.features.push_back(take(find_column(names, wanted), "as a feature"));
   }

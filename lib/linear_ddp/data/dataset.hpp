@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,11 @@ namespace ddp {
 /// All rows, in host memory, as they are trained on. The ranks of a host share them.
 struct Dataset {
   std::int64_t rows = 0, in = 0, out = 0;
-  SharedArray x;                          ///< [rows, in]
-  SharedArray y;                          ///< [rows, out]; with classes: [rows, 1], the class's index
-  SharedArray weights = {};               ///< [rows], or empty: all 1
+  SharedArray x;             ///< [rows, in]
+  SharedArray y;             ///< [rows, out]; with classes: [rows, 1], the class's index
+  SharedArray weights = {};  ///< [rows], or empty: all 1
+  /// What rows count in scores, where that is not what they count in the loss.
+  std::optional<SharedArray> score_weights = {};
   std::vector<std::string> classes = {};  ///< empty: y are numbers
   std::vector<std::string> notices = {};  ///< what a person should know; the same on all ranks
 };

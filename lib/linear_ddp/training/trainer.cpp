@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/data/table_share.hpp>
 
 namespace ddp {
 namespace {
@@ -79,14 +78,23 @@ Step Trainer::run_step(std::int64_t epoch, std::int64_t batch) {
   }
 }
 
+bool Trainer::report(TrainingObserver::EpochReport report, const TrainerOptions& options) {
+  report.validation = validation_;
+  observer_.on_epoch(report);
+  const double before = std::exchange(last_loss_, report.train_loss);
+  return std::abs(before - report.train_loss) <= options.tolerance * std::abs(before);  // false for the first: NaN
+}
+
 TrainingResult Trainer::run(const TrainerOptions& options) {
   const bool cheap_loss = device_.memory_is_host();
   const bool all_rows = source_.one_step_over_all_rows();
   TrainingResult result;
   double last_lr = optimizer_.lr();
+  bool stops = false;
   steps_left_ = options.max_steps;
+  last_loss_ = std::numeric_limits<double>::quiet_NaN();
 
-  for (std::int64_t epoch = 0; epoch < options.epochs && steps_left_ > 0; ++epoch) {
+  for (std::int64_t epoch = 0; epoch < options.epochs && steps_left_ > 0 && !stops; ++epoch) {
     epochs_left_ = options.epochs - epoch;
     double epoch_weight = 0;
     epoch_sum_.upload(std::array{0.0});
@@ -101,15 +109,19 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
       const bool reports_epoch = all_rows && epoch > 0;
       const bool reports_step = options.log_every > 0 && result.steps % options.log_every == 0;
       const float loss = cheap_loss || reports_epoch || reports_step ? checked_loss(result.steps) : 0;
-      if (reports_epoch) observer_.on_epoch({epoch - 1, result.steps - 1, last_lr, static_cast<double>(loss)});
+      if (reports_epoch) {
+        stops = report({epoch - 1, result.steps - 1, last_lr, static_cast<double>(loss), {}}, options);
+      }
       if (reports_step) observer_.on_step({result.steps, epoch, loss, optimizer_.lr(), step.update_rows});
       last_lr = optimizer_.lr();
     }
     checked_loss(result.steps);
     result.epochs = epoch + 1;
+    if (options.validate) validation_ = options.validate(epoch);
+    stops = stops || (validation_ && validation_->stops);
     if (all_rows) continue;
     result.last_epoch_loss = options.evaluate ? options.evaluate() : mean_loss(epoch_sum_, epoch_weight);
-    observer_.on_epoch({epoch, result.steps, last_lr, result.last_epoch_loss});
+    stops = report({epoch, result.steps, last_lr, result.last_epoch_loss, {}}, options) || stops;
   }
   if (all_rows && result.steps > 0) {
     if (!options.evaluate) {
@@ -117,47 +129,9 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
       replica_.backward(step.batch, step.divisor);
     }
     result.last_epoch_loss = options.evaluate ? options.evaluate() : static_cast<double>(checked_loss(result.steps));
-    observer_.on_epoch({result.epochs - 1, result.steps, last_lr, result.last_epoch_loss});
+    report({result.epochs - 1, result.steps, last_lr, result.last_epoch_loss, {}}, options);
   }
   return result;
-}
-
-double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data) {
-  constexpr std::int64_t piece_numel = 8 << 20;
-  const std::int64_t piece = std::max<std::int64_t>(1, piece_numel / (data.in + data.out));
-  const std::int64_t begin = share_begin(data.rows, group.rank(), group.size());
-  const std::int64_t end = share_begin(data.rows, group.rank() + 1, group.size());
-  const bool weighted = !data.weights.empty();
-  const std::int64_t most = device.memory_is_host() ? 0 : std::min(piece, end - begin);
-  Buffer<float> x(device, most * data.in), y(device, most * data.out), w(device, weighted ? most : 0);
-  Buffer<double> device_sums(device, 2);
-  std::array<double, 2> sums{};  // of losses and of weights
-  for (std::int64_t row = begin; row < end; row += piece) {
-    const std::int64_t rows = std::min(piece, end - row);
-    Batch batch{rows, data.x.data() + row * data.in, data.y.data() + row * data.out,
-                weighted ? data.weights.data() + row : nullptr};
-    if (!device.memory_is_host()) {
-      x.upload({batch.x, static_cast<std::size_t>(rows * data.in)});
-      y.upload({batch.target, static_cast<std::size_t>(rows * data.out)});
-      if (weighted) w.upload({batch.row_weight, static_cast<std::size_t>(rows)});
-      batch = {rows, x.data(), y.data(), weighted ? w.data() : nullptr};
-    }
-    model.loss_sum(batch, device_sums.data());
-    double piece_sum = 0;
-    device_sums.download({&piece_sum, 1});
-    sums[0] += piece_sum;
-  }
-  const auto& class_weight = model.loss().class_weight;
-  for (auto row = static_cast<std::size_t>(begin); std::cmp_less(row, end); ++row) {
-    const double own_class = class_weight.empty() ? 1.0 : class_weight.at(static_cast<std::size_t>(data.y[row]));
-    sums[1] += own_class * (weighted ? static_cast<double>(data.weights[row]) : 1.0);
-  }
-  device_sums.upload(sums);
-  device.wait(Queue::communication, Queue::compute);
-  group.all_reduce(device_sums.span());
-  device.wait(Queue::compute, Queue::communication);
-  device_sums.download(sums);
-  return sums[0] / (sums[1] * static_cast<double>(model.losses_of_a_row()));
 }
 
 }  // namespace ddp

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 #include <linear_ddp/data/batch_source.hpp>
@@ -13,6 +14,12 @@
 
 namespace ddp {
 
+/// What the parameters are worth after an epoch, on data that they are not trained on.
+struct Validation {
+  double loss, score;  ///< as in Scores
+  bool stops = false;  ///< that it was the training's last epoch
+};
+
 struct TrainerOptions {
   std::int64_t epochs = 1;
   std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< of the optimizer
@@ -20,6 +27,11 @@ struct TrainerOptions {
   std::int64_t log_every = 0;                   ///< steps between on_step calls; 0: none
   /// Collective: the loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is reported.
   std::function<double()> evaluate;
+  /// Collective, after each epoch; every rank gets the same. Empty: none.
+  std::function<Validation(std::int64_t epoch)> validate;
+  /// Ends the training when an epoch changes its train_loss by no more than so much of it; below 0: never. When one
+  /// step is all the data the next one, which finds out, is done then.
+  double tolerance = -1;
 };
 
 /// What a training tells while it runs; every rank calls its own with the same values.
@@ -37,6 +49,7 @@ class TrainingObserver {
     /// Of the parameters after the epoch, over all rows, when TrainerOptions::evaluate is given or one step is all the
     /// data and averages over rows; else the mean of the steps' losses, each counted by its rows or their weights.
     double train_loss;
+    std::optional<Validation> validation;  ///< of the same parameters as train_loss, unless that is a mean of steps
   };
   virtual ~TrainingObserver() = default;
   virtual void on_step(const StepReport&) {}
@@ -71,6 +84,8 @@ class Trainer {
   /// The batches of a step of the optimizer, from this one on; returns the last.
   Step run_step(std::int64_t epoch, std::int64_t batch);
   void run_batch(const Step& step);
+  /// Whether the training loss has come to rest.
+  bool report(TrainingObserver::EpochReport report, const TrainerOptions& options);
 
   float checked_loss(std::int64_t step);
 
@@ -81,12 +96,9 @@ class Trainer {
   TrainingObserver& observer_;
   Buffer<double> epoch_sum_;
   std::int64_t epochs_left_ = 0, steps_left_ = 0;
+  std::optional<Validation> validation_;  // of the epoch before
+  double last_loss_ = 0;                  // likewise
   std::map<BatchKind, BatchRuns> recordings_;
 };
-
-/// Collective. The mean of the loss over all rows and outputs, in float64, each row once and by its weight (with those
-/// of classes, times its class's): rank r evaluates the rows [rows · r / ranks, rows · (r + 1) / ranks), a piece at a
-/// time. Waits.
-[[nodiscard]] double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data);
 
 }  // namespace ddp

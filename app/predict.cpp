@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include <linear_ddp/base/atomic_file.hpp>
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/launch/in_rank_order.hpp>
+#include "commands.hpp"
+#include "console.hpp"
+#include "model_file.hpp"
+#include "prediction_text.hpp"
+#include "training_data.hpp"
+
+namespace ddp::app {
+namespace {
+
+/// y = x · weightᵀ + bias in float64, term by term in one order: a row's outputs do not depend on the rows beside it,
+/// as those of a matrix product may.
+class Predictor {
+ public:
+  explicit Predictor(const StoredModel& model)
+      : in_(static_cast<std::size_t>(model.shape.in)), out_(static_cast<std::size_t>(model.shape.out)) {
+    weight_.resize(in_ * out_);
+    for (std::size_t i = 0; i < in_; ++i) {
+      for (std::size_t o = 0; o < out_; ++o) weight_[i * out_ + o] = double{model.weight[o * in_ + i]};
+    }
+    bias_.assign(out_, 0.0);
+    std::copy(model.bias.begin(), model.bias.end(), bias_.begin());
+    outputs_.resize(out_);
+  }
+
+  std::span<const double> operator()(const double* x) {
+    outputs_ = bias_;
+    for (std::size_t i = 0; i < in_; ++i) {
+      for (std::size_t o = 0; o < out_; ++o) outputs_[o] += x[i] * weight_[i * out_ + o];
+    }
+    return outputs_;
+  }
+
+ private:
+  std::size_t in_, out_;
+  std::vector<double> weight_, bias_, outputs_;  // the weight transposed
+};
+
+/// Collective. A file of the pattern after the other, and of each the ranks' rows one after the other.
+void write_rows(const World& world, const TableShare& share, Predictor& predictor, const PredictionText& text,
+                const std::function<void(std::string_view)>& write) {
+  constexpr std::size_t block_bytes = 1 << 20;
+  const auto pieces = share.pieces.empty() ? std::vector<RowRange>{{share.first_row, share.rows}} : share.pieces;
+  const auto in = share.feature_names.size();
+  std::size_t row = 0;
+  for (const RowRange& piece : pieces) {
+    const std::size_t end = row + static_cast<std::size_t>(piece.count);
+    const auto next = [&]() -> std::optional<std::string> {
+      if (row == end) return std::nullopt;
+      std::string block;
+      for (; row < end && block.size() < block_bytes; ++row) {
+        text.append(block, predictor(share.features.data() + row * in));
+      }
+      return block;
+    };
+    in_rank_order(world, next, write);
+  }
+}
+
+}  // namespace
+
+void predict(const World& world, const UseOptions& options) {
+  Console console(options.quiet || world.rank() != 0, {});
+  StoredModel stored = agree(world, [&] { return read_model(options.model); });
+  const Task task = agree(world, [&] {
+    if (world.rank() == 0) require_writable(options.out);
+    const Task own = stored.task_or(options.given_task, options.model);
+    if (options.probabilities && own == Task::regression) throw UseError("--probabilities needs a model of classes");
+    return own;
+  });
+  const PredictionText text =
+      agree(world, [&] { return PredictionText(stored, task, options.probabilities, options.out.ends_with(".npy")); });
+  ColumnSelection columns = options.columns;
+  columns.contents = Contents::features_only;
+  const TableShare share = read_table(world, options.data, options.text,
+                                      columns_of(stored, columns, TargetKind::numbers), options.file);
+  print_notices(world, share.notices);
+  agree(world, [&] { require_features(stored, share); });
+  Predictor predictor(stored);
+  if (world.rank() == 0) {
+    write_parts_atomically(options.out, [&](const FilePart& part) {
+      const auto write = [&](std::string_view bytes) { part(std::as_bytes(std::span(bytes))); };
+      write(text.head(share.total_rows));
+      write_rows(world, share, predictor, text, write);
+    });
+  } else {
+    write_rows(world, share, predictor, text, {});
+  }
+  agree(world, [] {});  // the file is there when any rank ends
+  console.line("predicted", fmt::format("{} rows of {}: {}", share.total_rows, options.data, options.out));
+}
+
+}  // namespace ddp::app
