@@ -48,7 +48,8 @@ inline std::string zip(const std::vector<ZipEntry>& entries) {
     const std::string common = little(20, 2) + little(entry.flags, 2) + little(entry.deflates ? entry.method : 0, 2) +
                                little(0, 4) + little(crc, 4) + little(data.size(), 4) + little(size, 4) +
                                little(entry.name.size(), 2) + little(0, 2);
-    directory += "PK\1\2" + little(20, 2) + common + little(0, 10) + little(archive.size(), 4) + entry.name;
+    directory +=
+        "PK\1\2" + little(20, 2) + common + little(0, 8) + little(0, 2) + little(archive.size(), 4) + entry.name;
     archive += "PK\3\4" + common + entry.name + data;
   }
   const std::string count = little(entries.size(), 2);
