@@ -44,11 +44,16 @@ class StagedBatches : public BatchSource {
   /// For at most so many rows of this rank in a batch.
   StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t target_columns, bool weighted)
       : device_(device), weighted_(weighted) {
+    const std::int64_t target_numel = numel(rows, target_columns), weight_numel = weighted ? rows : 0;
     target_offset_ = aligned(numel(rows, in));
-    weight_offset_ = aligned(target_offset_ + numel(rows, target_columns));
-    // No sum of two int64_t is beyond size_t; its bytes may be.
-    const auto values = static_cast<std::size_t>(weight_offset_) + static_cast<std::size_t>(weighted ? rows : 0);
-    const std::size_t bytes = checked_product(values, sizeof(float), "the bytes of a batch");
+    // No sum of two int64_t is beyond size_t; its bytes may be, and so many values are then no int64_t.
+    const auto bytes_of = [](std::int64_t first, std::int64_t second) {
+      return checked_product(static_cast<std::size_t>(first) + static_cast<std::size_t>(second), sizeof(float),
+                             "the bytes of a batch");
+    };
+    (void)bytes_of(target_offset_, target_numel);
+    weight_offset_ = aligned(target_offset_ + target_numel);
+    const std::size_t bytes = bytes_of(weight_offset_, weight_numel);
     for (int i = 0; i < (device.memory_is_host() ? 1 : 2); ++i) buffers_.push_back(device.make_staging_buffer(bytes));
   }
 
