@@ -18,8 +18,8 @@ namespace {
 /// Collective. The table as the model wants it; its classes are the model's, or where that has none its own.
 TableShare read_for(const World& world, const UseOptions& options, StoredModel& stored, Task task) {
   const auto kind = task == Task::regression ? TargetKind::numbers : TargetKind::labels;
-  TableShare share = read_table(world, options.data, options.text, columns_of(stored, options.columns, kind),
-                                options.file);
+  TableShare share =
+      read_table(world, options.data, options.text, columns_of(stored, options.columns, kind), options.file);
   agree(world, [&] {
     require_features(stored, share);
     if (task == Task::regression) {
@@ -65,10 +65,7 @@ void report(Console& console, const UseOptions& options, const StoredModel& stor
 }  // namespace
 
 void evaluate_model(const World& world, const UseOptions& options, Watchdog& watchdog) {
-  const bool reports = world.rank() == 0;
-  Console console(options.quiet || !reports, agree(world, [&] {
-                    return reports && !options.metrics.empty() ? Metrics(options.metrics) : Metrics{};
-                  }));
+  Console console(options.quiet || world.rank() != 0, open_metrics(world, options.metrics));
   StoredModel stored = agree(world, [&] { return read_model(options.model); });
   const Task task = agree(world, [&] {
     const Task own = stored.task_or(options.given_task, options.model);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/launch/agree.hpp>
 
 namespace ddp::app {
 
@@ -39,6 +40,10 @@ void Metrics::write(const nlohmann::ordered_json& event) {
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0) {
     fail_errno("write --metrics " + path_, "is the disk full?");
   }
+}
+
+Metrics open_metrics(const World& world, const std::string& path) {
+  return agree(world, [&] { return world.rank() != 0 || path.empty() ? Metrics{} : Metrics(path); });
 }
 
 }  // namespace ddp::app

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include <linear_ddp/launch/world.hpp>
+
 namespace ddp::app {
 
 /// A JSON object a line (RFC 8259: a number that is not finite becomes null), shortest numbers that read back the same,
@@ -29,5 +31,9 @@ class Metrics {
   std::unique_ptr<std::FILE, Close> file_;
   bool is_own_ = true;
 };
+
+/// Collective, before any work: what cannot be written must not cost a training. Rank 0's are written to `path` (empty:
+/// nowhere), other ranks' nowhere.
+[[nodiscard]] Metrics open_metrics(const World& world, const std::string& path);
 
 }  // namespace ddp::app

@@ -136,10 +136,7 @@ ColumnSelection columns_of(const StoredModel& model, const ColumnSelection& give
   } else if (columns.targets.empty()) {
     columns.targets = model.target_names;
   }
-  auto names = model.feature_names;
-  std::sort(names.begin(), names.end());
-  const bool all_differ = std::adjacent_find(names.begin(), names.end()) == names.end();
-  if (columns.features.empty() && all_differ) columns.features = model.feature_names;
+  if (columns.features.empty() && !repeated_name(model.feature_names)) columns.features = model.feature_names;
   return columns;
 }
 

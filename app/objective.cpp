@@ -1,12 +1,13 @@
 #include "objective.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
+#include <span>
 #include <utility>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/optim/adam.hpp>
 #include <linear_ddp/optim/sgd.hpp>
 
@@ -33,9 +34,8 @@ std::vector<float> class_weights(const TrainOptions& options, const Dataset& dat
     }
   }
   if (!weights.empty() && weights.size() != classes) {
-    throw UseError(
-        fmt::format("--class-weights has {} weights, but there are {} classes: {}", weights.size(), classes,
-                    fmt::join(data.classes.begin(), data.classes.begin() + std::min<long>(10, long(classes)), ", ")));
+    throw UseError(fmt::format("--class-weights has {} weights, but there are {} classes: {}", weights.size(), classes,
+                               excerpt(std::span(data.classes))));
   }
   return weights;
 }

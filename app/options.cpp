@@ -53,9 +53,16 @@ void refuse_reading_options(const CLI::App& app, const std::string& data, const 
                            [&app](const char* names, const std::string& why) { refuse_given(app, names, why); });
 }
 
+/// A gap would be filled with the mean of another table than the model was trained on.
+void refuse_foreign_means(const ColumnSelection& columns) {
+  if (columns.missing != Missing::mean) return;
+  throw UseError("--missing mean is of the table that is trained on, and no other table has it; complete this one");
+}
+
 void refuse_validation(const CLI::App& app, const TrainOptions& options) {
   if (options.valid.empty()) refuse_given(app, "--patience --save-best", "needs --valid: it is of the validation loss");
   const auto fraction = options.valid_fraction();
+  if (!options.valid.empty() && !fraction) refuse_foreign_means(options.columns);
   if (fraction && !(*fraction > 0 && *fraction < 1)) {
     throw UseError(fmt::format("--valid {:.40} is neither a fraction between 0 and 1 nor a file", options.valid));
   }
@@ -71,9 +78,11 @@ void refuse_contradictions(const CLI::App& app, Command command, const UseOption
       throw UseError(fmt::format("--out {}: predictions are written as .csv or .npy", options.out));
     }
     if (options.columns.missing == Missing::drop) {
-      throw UseError("--missing drop would leave rows without a prediction; accepted here: error, mean");
+      throw UseError("--missing drop would leave rows without a prediction; accepted here: error");
     }
+    refuse_given(app, "--labels --y", "names targets, and predict reads none");
   }
+  refuse_foreign_means(options.columns);
   refuse_one_file_for_two(
       {{"--model", options.model}, {"--data", options.data}, {"--out", options.out}, {"--metrics", options.metrics}});
 }

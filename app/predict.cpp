@@ -51,10 +51,9 @@ class Predictor {
 void write_rows(const World& world, const TableShare& share, Predictor& predictor, const PredictionText& text,
                 const std::function<void(std::string_view)>& write) {
   constexpr std::size_t block_bytes = 1 << 20;
-  const auto pieces = share.pieces.empty() ? std::vector<RowRange>{{share.first_row, share.rows}} : share.pieces;
   const auto in = share.feature_names.size();
   std::size_t row = 0;
-  for (const RowRange& piece : pieces) {
+  for (const RowRange& piece : share.ranges()) {
     const std::size_t end = row + static_cast<std::size_t>(piece.count);
     const auto next = [&]() -> std::optional<std::string> {
       if (row == end) return std::nullopt;
@@ -83,8 +82,8 @@ void predict(const World& world, const UseOptions& options) {
       agree(world, [&] { return PredictionText(stored, task, options.probabilities, options.out.ends_with(".npy")); });
   ColumnSelection columns = options.columns;
   columns.contents = Contents::features_only;
-  const TableShare share = read_table(world, options.data, options.text,
-                                      columns_of(stored, columns, TargetKind::numbers), options.file);
+  const TableShare share =
+      read_table(world, options.data, options.text, columns_of(stored, columns, TargetKind::numbers), options.file);
   print_notices(world, share.notices);
   agree(world, [&] { require_features(stored, share); });
   Predictor predictor(stored);

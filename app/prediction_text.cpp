@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/number.hpp>
+#include <linear_ddp/training/evaluation.hpp>
 
 namespace ddp::app {
 namespace {
@@ -30,11 +31,6 @@ std::vector<double> probabilities_of(std::span<const double> outputs) {
   for (const double z : outputs) sum += probabilities.emplace_back(std::exp(z - highest));
   for (double& p : probabilities) p /= sum;
   return probabilities;
-}
-
-std::size_t class_of(std::span<const double> outputs) {
-  if (outputs.size() == 1) return outputs[0] > 0 ? 1 : 0;
-  return static_cast<std::size_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
 }
 
 template <class T>
@@ -65,13 +61,12 @@ PredictionText::PredictionText(const StoredModel& model, Task task, bool probabi
     labels_.push_back(csv_field(name));
     if (probabilities) columns_.push_back(csv_field("probability_" + name));
     if (!is_array) continue;
-    double value = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
-    if (error != std::errc{} || end != name.data() + name.size()) {
+    const Number number = parse_number(name, '.');
+    if (number.fault != NumberFault::none) {
       throw UseError(
           fmt::format("the class '{:.40}' is no number, which an .npy array could hold: --out FILE.csv", name));
     }
-    label_values_.push_back(value);
+    label_values_.push_back(number.value);
   }
 }
 
@@ -108,7 +103,7 @@ void PredictionText::append(std::string& text, std::span<const double> outputs) 
   if (task_ == Task::regression) {
     for (const double value : outputs) append_value(value);
   } else {
-    const std::size_t told = class_of(outputs);
+    const std::size_t told = told_class(outputs);
     if (is_array_)
       append_bytes(text, label_values_[told]);
     else

@@ -25,12 +25,6 @@
 namespace ddp::app {
 namespace {
 
-/// Collective. Before any work, as is require_writable: what cannot be written must not cost a training.
-Metrics open_metrics(const World& world, const TrainOptions& options) {
-  return agree(world,
-               [&] { return world.rank() != 0 || options.metrics.empty() ? Metrics{} : Metrics(options.metrics); });
-}
-
 /// Synthetic data: each rank draws from a seed of its own, as the original program does; rank 0's model goes to all.
 void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
                 TorchGenerator& generator) {
@@ -249,7 +243,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
 }  // namespace
 
 void train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
-  Console console(options.quiet || world.rank() != 0, open_metrics(world, options));
+  Console console(options.quiet || world.rank() != 0, open_metrics(world, options.metrics));
   try {
     run(world, options, watchdog, console);
   } catch (const std::exception& error) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include <linear_ddp/base/error.hpp>
@@ -18,9 +17,7 @@ TableShare read_valid(const World& world, const TrainOptions& options, const Col
   ColumnSelection columns = given;
   const auto format = format_of(options.valid);
   const bool is_table = format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy;
-  auto names = training.feature_names;
-  std::sort(names.begin(), names.end());
-  if (is_table && std::adjacent_find(names.begin(), names.end()) == names.end()) {
+  if (is_table && !repeated_name(training.feature_names)) {
     columns.features = training.feature_names;
     columns.targets = training.target_names;
     columns.excluded.clear();

@@ -9,16 +9,9 @@
 
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::case_path;
-using test::expect_base;
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -143,4 +136,4 @@ TEST(Hdf5Table, DamagedDataAreNoticed) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

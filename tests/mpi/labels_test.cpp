@@ -9,14 +9,9 @@
 #include <linear_ddp/data/labels.hpp>
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -124,4 +119,4 @@ TEST(Labels, AsManyAsRowsAreNumbers) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

@@ -5,17 +5,9 @@
 
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::case_path;
-using test::expect_base;
-using test::expect_read_or_refused;
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -126,4 +118,4 @@ TEST(LibsvmTable, AnyBytesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

@@ -1,7 +1,6 @@
 // The products, the loss and the gradients of a linear layer on every device, against float64 by Eigen.
 #include <gtest/gtest.h>
 
-#include <Eigen/Core>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -10,23 +9,13 @@
 #include <vector>
 
 #include "support/backends.hpp"
-#include "support/on_device.hpp"
+#include "support/eigen.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::Floats;
-using test::OnDevice;
-using test::random_floats;
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-class LinearLayers : public test::DeviceSuite {};
+class LinearLayers : public DeviceSuite {};
 DDP_INSTANTIATE_FOR_BACKENDS(LinearLayers);
-
-Matrix matrix(const Floats& values, std::int64_t rows, std::int64_t columns) {
-  using Floating = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  return Eigen::Map<const Floating>(values.data(), rows, columns).cast<double>();
-}
 
 /// How far a float32 sum of k products may be from the exact one, as a multiple of the sum of their magnitudes:
 /// roundings add up like a random walk, so √k of them count, and a factor of 6 makes an exception all but impossible
@@ -225,4 +214,4 @@ TEST_P(LinearLayers, ALossThatIsNotFiniteIsSeen) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

@@ -1,28 +1,17 @@
 // Every loss with its gradients on every device, against the formulas of PyTorch's documentation in float64 by Eigen.
 #include <gtest/gtest.h>
 
-#include <Eigen/Core>
 #include <cmath>
 #include <limits>
 
 #include "support/backends.hpp"
-#include "support/on_device.hpp"
+#include "support/eigen.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::Floats;
-using test::OnDevice;
-using test::random_floats;
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-class Losses : public test::DeviceSuite {};
+class Losses : public DeviceSuite {};
 DDP_INSTANTIATE_FOR_BACKENDS(Losses);
-
-Matrix matrix(const Floats& values, std::int64_t rows, std::int64_t columns) {
-  using Floating = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  return Eigen::Map<const Floating>(values.data(), rows, columns).cast<double>();
-}
 
 struct Case {
   LossKind kind;
@@ -260,4 +249,4 @@ TEST_P(Losses, WhatIsNoNumberOrNoClassIsSeen) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

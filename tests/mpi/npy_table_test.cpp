@@ -9,19 +9,9 @@
 #include "support/npy_file.hpp"
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::bytes_of;
-using test::case_path;
-using test::expect_base;
-using test::expect_read_or_refused;
-using test::npy;
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -154,27 +144,16 @@ TEST(NpyTable, NamesTheFirstValueThatIsNotFinite) {
 }
 
 TEST(NpyTable, SharesGoOverBlocksInBothOrders) {
-  // 100 001 x 3 doubles: each of four ranks reads more than one block of 256 KiB, also of a single column.
-  constexpr std::size_t rows = 100'001, columns = 3;
-  std::vector<double> by_row, by_column, features, targets;
-  const auto value = [](std::size_t row, std::size_t column) { return static_cast<double>(10 * row + column); };
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = 0; column < columns; ++column) by_row.push_back(value(row, column));
-    features.insert(features.end(), {value(row, 2), value(row, 0)});
-    targets.push_back(value(row, 1));
-  }
-  for (std::size_t column = 0; column < columns; ++column) {
-    for (std::size_t row = 0; row < rows; ++row) by_column.push_back(value(row, column));
-  }
+  const LongArray array;
   for (const bool fortran : {false, true}) {
     const std::string literal = fmt::format("{{'descr': '<f8', 'fortran_order': {}, 'shape': ({}, {})}}",
-                                            fortran ? "True" : "False", rows, columns);
-    const SharedFile file("long.npy", npy(literal, bytes_of(fortran ? by_column : by_row)));
+                                            fortran ? "True" : "False", array.rows, array.columns);
+    const SharedFile file("long.npy", npy(literal, bytes_of(fortran ? array.by_column : array.by_row)));
     const auto share = read_table(world(), file.path(), {}, {{"#2", "#0"}, {"#1"}});
-    EXPECT_EQ(share.first_row, static_cast<std::int64_t>(rows) * world().rank() / world().size());
+    EXPECT_EQ(share.first_row, static_cast<std::int64_t>(array.rows) * world().rank() / world().size());
     const auto table = whole(share);
-    EXPECT_TRUE(table.features == features);
-    EXPECT_TRUE(table.targets == targets);
+    EXPECT_TRUE(table.features == array.columns_2_and_0);
+    EXPECT_TRUE(table.targets == array.column_1);
   }
 }
 
@@ -226,4 +205,4 @@ TEST(NpyTable, AnyBytesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

@@ -7,21 +7,9 @@
 #include "support/table_file.hpp"
 #include "support/zip_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::bytes_of;
-using test::case_path;
-using test::expect_base;
-using test::expect_read_or_refused;
-using test::npy;
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
-using test::zip;
-using test::ZipEntry;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -131,27 +119,17 @@ TEST(NpzTable, DamagedCompressedDataAreNoticed) {
 }
 
 TEST(NpzTable, SharesGoOverBlocksInBothOrders) {
-  // 100 001 x 3 doubles: several blocks of 256 KiB for each of four ranks, also of a single column.
-  constexpr std::size_t rows = 100'001, columns = 3;
-  std::vector<double> by_row, by_column, features, targets;
-  const auto value = [](std::size_t row, std::size_t column) { return static_cast<double>(10 * row + column); };
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = 0; column < columns; ++column) by_row.push_back(value(row, column));
-    features.insert(features.end(), {value(row, 2), value(row, 0)});
-    targets.push_back(value(row, 1));
-  }
-  for (std::size_t column = 0; column < columns; ++column) {
-    for (std::size_t row = 0; row < rows; ++row) by_column.push_back(value(row, column));
-  }
+  const LongArray array;
   for (const bool deflates : {false, true}) {
     for (const bool fortran : {false, true}) {
-      const auto shape = fmt::format("({}, {})", rows, columns);
+      const auto shape = fmt::format("({}, {})", array.rows, array.columns);
       const SharedFile file(
-          "long.npz", zip({{"y.npy", npy(header(fmt::format("({}, 1)", rows)), bytes_of(targets)), deflates},
-                           {"X.npy", npy(header(shape, fortran), bytes_of(fortran ? by_column : by_row)), deflates}}));
+          "long.npz",
+          zip({{"y.npy", npy(header(fmt::format("({}, 1)", array.rows)), bytes_of(array.column_1)), deflates},
+               {"X.npy", npy(header(shape, fortran), bytes_of(fortran ? array.by_column : array.by_row)), deflates}}));
       const auto table = whole(read_table(world(), file.path(), {}, {{"X#2", "X#0"}, {}}));
-      EXPECT_TRUE(table.features == features);
-      EXPECT_TRUE(table.targets == targets);
+      EXPECT_TRUE(table.features == array.columns_2_and_0);
+      EXPECT_TRUE(table.targets == array.column_1);
     }
   }
 }
@@ -168,4 +146,4 @@ TEST(NpzTable, AnyBytesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

@@ -11,15 +11,9 @@
 #include "support/message_of.hpp"
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::joined;
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -45,7 +39,7 @@ TEST(Gaps, DropLeavesTheRowOut) {
   EXPECT_EQ(whole(read_case("P04-missing-label.csv", {.targets = {"y"}, .missing = Missing::drop})).rows, 7);
   EXPECT_THAT(refusal_of("a,y\n,1\n2,NA\n", {.missing = Missing::drop}), HasSubstr("no data rows are left"));
   const TableShare complete = read_case("BASE.csv", {.missing = Missing::drop});
-  test::expect_base(complete);
+  expect_base(complete);
   EXPECT_THAT(complete.notices, IsEmpty());
 }
 
@@ -223,4 +217,4 @@ TEST(Files, AreSortedAsAPersonWould) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

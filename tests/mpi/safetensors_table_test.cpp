@@ -8,18 +8,9 @@
 #include "support/bytes_of.hpp"
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::bytes_of;
-using test::case_path;
-using test::expect_base;
-using test::expect_read_or_refused;
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -139,4 +130,4 @@ TEST(SafetensorsTable, AnyBytesAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

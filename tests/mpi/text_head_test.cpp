@@ -6,14 +6,9 @@
 
 #include "support/table_file.hpp"
 
-namespace ddp {
+namespace ddp::test {
 namespace {
 
-using test::read_case;
-using test::refusal;
-using test::SharedFile;
-using test::whole;
-using test::world;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -79,4 +74,4 @@ TEST(TextHead, NamesAreUtf8) {
 }
 
 }  // namespace
-}  // namespace ddp
+}  // namespace ddp::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <linear_ddp/base/error.hpp>
@@ -18,10 +19,7 @@ std::string suggestion(const std::vector<std::string>& names, const std::string&
   if (const std::string near = nearest(wanted, names); !near.empty()) {
     return fmt::format("did you mean {}?", excerpt(near));
   }
-  constexpr std::size_t shown = 10;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(shown, names.size()); ++i) list += (i == 0 ? "" : ", ") + excerpt(names[i]);
-  return "the columns are " + list + (names.size() > shown ? ", ..." : "");
+  return "the columns are " + excerpt(std::span(names));
 }
 
 std::optional<std::size_t> as_number(std::string_view wanted) {

@@ -20,13 +20,9 @@ std::string name_column(const TableShare& share, const std::string& name) {
   return fmt::format("{}column {}", share.path.empty() ? "" : share.path + ": ", excerpt(name));
 }
 
-std::vector<RowRange> pieces_of(const TableShare& share) {
-  return share.pieces.empty() ? std::vector<RowRange>{{share.first_row, share.rows}} : share.pieces;
-}
-
 /// Row of the table that the rank's row is.
 std::int64_t row_of_table(const TableShare& share, std::int64_t row) {
-  for (const RowRange& piece : pieces_of(share)) {
+  for (const RowRange& piece : share.ranges()) {
     if (row < piece.count) return piece.first + row;
     row -= piece.count;
   }
@@ -50,7 +46,7 @@ SharedArray gather(const World& world, const TableShare& share, const std::vecto
   SharedArray all(world, checked_product(share.total_rows, width, "the values of a table, rows times columns"));
   std::vector<SharedArray::Range> own;
   const double* from = values.data();
-  for (const RowRange& piece : pieces_of(share)) {
+  for (const RowRange& piece : share.ranges()) {
     const SharedArray::Range range{piece.first * width, piece.count * width};
     std::transform(from, from + range.count, all.data() + range.first,
                    [](double value) { return static_cast<float>(value); });

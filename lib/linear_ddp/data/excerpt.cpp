@@ -26,4 +26,12 @@ std::string excerpt(std::string_view text) {
   return shown + (at < text.size() ? "...'" : "'");
 }
 
+std::string excerpt(std::span<const std::string> texts) {
+  constexpr std::size_t shown = 10;
+  std::string list;
+  for (const auto& text : texts.first(std::min(shown, texts.size())))
+    list += (list.empty() ? "" : ", ") + excerpt(text);
+  return list + (texts.size() > shown ? ", ..." : "");
+}
+
 }  // namespace ddp

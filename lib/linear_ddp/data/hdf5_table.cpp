@@ -145,9 +145,8 @@ TableShare read_hdf5_table(const World& world, const std::string& path, const Ar
   const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     const QuietHdf5 quiet;
     const Hdf5Handle file = open_file(path);
-    auto x = open_matrix(opened.file, file, keys.x);
-    auto y = open_matrix(opened.file, file, keys.y);
-    take_matrices(opened, std::move(x), std::move(y), keys, selection);
+    const auto open = [&](const std::string& key) { return open_matrix(opened.file, file, key); };
+    take_matrices(opened, open, keys, selection);
   });
   return read_matrix_table(world, *table, selection);
 }

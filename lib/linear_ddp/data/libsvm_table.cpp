@@ -1,54 +1,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/libsvm_parser.hpp>
 #include <linear_ddp/data/table_share.hpp>
+#include <linear_ddp/data/text_share.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
 namespace ddp {
 namespace {
 
-/// This rank's bytes; its lines are those that begin there.
-struct Range {
-  std::int64_t begin = 0, end = 0;
-};
-
-Range share_of(const World& world, const InputFile& file) {
-  std::array<char, 3> start{};
-  const std::int64_t mark = agree(world, [&] {
-    static_cast<void>(file.read(0, start));
-    return std::string_view(start.data(), start.size()) == "\xEF\xBB\xBF" ? 3 : 0;
-  });
-  const std::int64_t bytes = file.size() - mark;
-  return {mark + share_begin(bytes, world.rank(), world.size()),
-          mark + share_begin(bytes, world.rank() + 1, world.size())};
-}
-
-std::int64_t line_ends_in(const InputFile& file, const Range& range) {
-  std::int64_t ends = 0;
-  char previous = RecordReader(file, range.begin, 0).previous();
-  std::vector<char> buffer(read_block_bytes);
-  for (std::int64_t at = range.begin; at < range.end;) {
-    const auto bytes = std::min(static_cast<std::int64_t>(buffer.size()), range.end - at);
-    const auto block = std::span(buffer).first(static_cast<std::size_t>(bytes));
-    file.read_all(at, block);
-    ends += count_line_ends({block.data(), block.size()}, previous);
-    previous = block.back();
-    at += bytes;
-  }
-  return ends;
-}
-
-SparseRows parse(const InputFile& file, const Range& range, bool is_first, std::int64_t line, bool zero_based) {
+SparseRows parse(const InputFile& file, const TextShare& range, bool is_first, bool zero_based) {
   SparseRows rows;
   if (range.begin == range.end) return rows;
-  RecordReader reader(file, range.begin, line);
+  RecordReader reader(file, range.begin, range.line);
   reader.ignore_quotes();
   Record record;
   const bool at_line_begin = is_first || reader.previous() == '\n' || reader.previous() == '\r';
@@ -92,10 +61,9 @@ TableShare dense(const InputFile& file, const SparseRows& rows, std::int64_t fea
 TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based) {
   const auto file = agree(world, [&] { return std::make_unique<InputFile>(path); });
   require_same_size(world, *file);
-  const Range range = share_of(world, *file);
-  const std::int64_t line_ends = agree(world, [&] { return line_ends_in(*file, range); });
-  const std::int64_t line = 1 + sum_of_ranks_before(world, line_ends);
-  const SparseRows rows = agree(world, [&] { return parse(*file, range, world.rank() == 0, line, zero_based); });
+  const std::int64_t begin = agree(world, [&] { return begin_of_text(*file); });
+  const TextShare range = share_text(world, *file, begin, 1);
+  const SparseRows rows = agree(world, [&] { return parse(*file, range, world.rank() == 0, zero_based); });
 
   std::int64_t total_rows = std::ssize(rows.labels);
   all_reduce_sum(world, std::span(&total_rows, 1));

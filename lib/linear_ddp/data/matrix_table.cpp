@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <span>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/nearest.hpp>
@@ -89,16 +89,23 @@ void take_matrix(MatrixTable& table, std::unique_ptr<Matrix> matrix, const Colum
   table.selected = select_columns_of(table.file, table.names, selection);
 }
 
-void take_matrices(MatrixTable& table, std::unique_ptr<Matrix> x, std::unique_ptr<Matrix> y, const ArrayKeys& keys,
+void take_matrices(MatrixTable& table, const OpenMatrix& open, const ArrayKeys& keys,
                    const ColumnSelection& selection) {
+  auto x = open(keys.x);
+  table.names = names_of(*x, keys.x);
+  if (selection.contents == Contents::features_only) {
+    table.matrix = std::move(x);
+    table.selected = select_columns_of(table.file, table.names, selection);
+    return;
+  }
   if (keys.x == keys.y) {
     throw UseError(fmt::format("{}: {} cannot be the features and the targets", table.file.path(), excerpt(keys.x)));
   }
+  auto y = open(keys.y);
   if (x->rows() != y->rows()) {
     throw UseError(fmt::format("{}: {} has {} rows but {} has {}; each row of the one needs its row of the other",
                                table.file.path(), excerpt(keys.x), x->rows(), excerpt(keys.y), y->rows()));
   }
-  table.names = names_of(*x, keys.x);
   const std::vector<std::string> targets = names_of(*y, keys.y);
   ColumnSelection completed = selection;
   for (std::size_t i = 0; selection.targets.empty() && i < targets.size(); ++i) {
@@ -120,12 +127,9 @@ TableShare read_matrix_table(const World& world, MatrixTable& table, const Colum
 }
 
 std::string key_suggestion(const std::string& wanted, const std::vector<std::string>& keys) {
-  constexpr std::size_t shown = 10;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(shown, keys.size()); ++i) list += (i == 0 ? "" : ", ") + excerpt(keys[i]);
   const std::string near = nearest(wanted, keys);
-  return fmt::format("{}; it has {}{}", near.empty() ? "" : fmt::format("; did you mean {}?", excerpt(near)),
-                     keys.empty() ? "none" : list, keys.size() > shown ? ", ..." : "");
+  return fmt::format("{}; it has {}", near.empty() ? "" : fmt::format("; did you mean {}?", excerpt(near)),
+                     keys.empty() ? "none" : excerpt(std::span(keys)));
 }
 
 }  // namespace ddp

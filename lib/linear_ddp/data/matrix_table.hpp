@@ -27,10 +27,13 @@ struct MatrixTable {
 /// The matrix's columns are "#0", "#1", ….
 void take_matrix(MatrixTable& table, std::unique_ptr<Matrix> matrix, const ColumnSelection& selection);
 
+/// The array of a key.
+using OpenMatrix = std::function<std::unique_ptr<Matrix>(const std::string& key)>;
+
 /// [x | y]: the columns of x are named after its key, "X#0", "X#1", …, or "X" when there is but one, and so are y's,
-/// which are the targets unless the selection has others. Throws UseError when their numbers of rows differ.
-void take_matrices(MatrixTable& table, std::unique_ptr<Matrix> x, std::unique_ptr<Matrix> y, const ArrayKeys& keys,
-                   const ColumnSelection& selection);
+/// which are the targets unless the selection has others; y is not asked for where features are all that is wanted.
+/// Throws UseError when their numbers of rows differ.
+void take_matrices(MatrixTable& table, const OpenMatrix& open, const ArrayKeys& keys, const ColumnSelection& selection);
 
 /// Collective. Every rank reads its share of the rows.
 [[nodiscard]] TableShare read_matrix_table(const World& world, MatrixTable& table, const ColumnSelection& selection);

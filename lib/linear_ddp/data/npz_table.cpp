@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
@@ -44,15 +46,16 @@ std::unique_ptr<Matrix> open_array(const InputFile& file, const std::string& key
 
 TableShare read_npz_table(const World& world, const std::string& path, const ArrayKeys& keys,
                           const ColumnSelection& selection) {
-  ZipMember x, y;
+  std::vector<std::pair<std::string, ZipMember>> used;
   const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     const auto members = read_zip_directory(opened.file);
-    x = find_array(opened.file, members, keys.x);
-    y = find_array(opened.file, members, keys.y);
-    take_matrices(opened, open_array(opened.file, keys.x, x), open_array(opened.file, keys.y, y), keys, selection);
+    const auto open = [&](const std::string& key) {
+      used.emplace_back(key, find_array(opened.file, members, key));
+      return open_array(opened.file, key, used.back().second);
+    };
+    take_matrices(opened, open, keys, selection);
   });
-  require_zip_crc(world, name_of(table->file, keys.x), table->file, x);
-  require_zip_crc(world, name_of(table->file, keys.y), table->file, y);
+  for (const auto& [key, member] : used) require_zip_crc(world, name_of(table->file, key), table->file, member);
   return read_matrix_table(world, *table, selection);
 }
 

@@ -20,19 +20,6 @@ std::string counted(std::int64_t count, const char* one, const char* more) {
   return fmt::format("{} {}", count, count == 1 ? one : more);
 }
 
-/// Moves the rows that stay to the front.
-void keep_rows(std::vector<double>& values, const std::vector<bool>& stays) {
-  if (values.empty()) return;
-  const std::size_t columns = values.size() / stays.size();
-  auto end = values.begin();
-  for (std::size_t row = 0; row < stays.size(); ++row) {
-    if (!stays[row]) continue;
-    const auto from = values.begin() + static_cast<std::ptrdiff_t>(row * columns);
-    end = std::copy(from, from + static_cast<std::ptrdiff_t>(columns), end);
-  }
-  values.erase(end, values.end());
-}
-
 void mark_gaps(const std::vector<double>& values, std::vector<bool>& stays) {
   if (values.empty()) return;
   const std::size_t columns = values.size() / stays.size();
@@ -46,7 +33,7 @@ void mark_gaps(const std::vector<double>& values, std::vector<bool>& stays) {
 void drop_gaps(const World& world, TableShare& share) {
   std::vector<bool> stays(static_cast<std::size_t>(share.rows), true);
   for (const auto* values : {&share.features, &share.targets, &share.weights}) mark_gaps(*values, stays);
-  for (auto* values : {&share.features, &share.targets, &share.weights}) keep_rows(*values, stays);
+  for (auto* values : {&share.features, &share.targets, &share.weights}) take_rows(*values, stays);
   share.rows = std::count(stays.begin(), stays.end(), true);
   const std::int64_t rows_before = share.total_rows;
   place_share(world, share);

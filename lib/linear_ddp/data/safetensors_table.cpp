@@ -38,9 +38,8 @@ TableShare read_safetensors_table(const World& world, const std::string& path, c
                                   const ColumnSelection& selection) {
   const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     const SafetensorsHeader header = read_safetensors_header(opened.file);
-    auto x = open_tensor(opened.file, header, keys.x);
-    auto y = open_tensor(opened.file, header, keys.y);
-    take_matrices(opened, std::move(x), std::move(y), keys, selection);
+    const auto open = [&](const std::string& key) { return open_tensor(opened.file, header, key); };
+    take_matrices(opened, open, keys, selection);
   });
   return read_matrix_table(world, *table, selection);
 }

@@ -4,45 +4,28 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <optional>
+#include <span>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
+#include <linear_ddp/data/labels.hpp>
 #include <linear_ddp/data/number.hpp>
+#include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/nn/torch_generator.hpp>
 
 namespace ddp {
 namespace {
 
-/// Moves the rows `keeps(row)` to the front, and returns how many values they have.
-template <class Keeps>
-std::vector<double> partition_rows(std::vector<double>& values, std::size_t rows, const Keeps& keeps) {
-  std::vector<double> taken;
-  const std::size_t width = rows == 0 ? 0 : values.size() / rows;
-  std::size_t kept = 0;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const auto from = values.begin() + static_cast<std::ptrdiff_t>(row * width);
-    if (keeps(row)) {
-      std::copy_n(from, width, values.begin() + static_cast<std::ptrdiff_t>(kept++ * width));
-    } else {
-      taken.insert(taken.end(), from, from + static_cast<std::ptrdiff_t>(width));
-    }
-  }
-  values.resize(kept * width);
-  return taken;
-}
-
-/// A class the label is, or none of them: classes.size().
-std::size_t find_class(const std::vector<std::string>& classes, const std::string& label) {
-  const auto same = std::find(classes.begin(), classes.end(), label);
-  if (same != classes.end()) return static_cast<std::size_t>(same - classes.begin());
+/// The class that is the same number as a label.
+std::optional<std::int64_t> find_number(const std::vector<std::string>& classes, const std::string& label) {
   const Number own = parse_number(label, '.');
-  if (own.fault != NumberFault::none) return classes.size();
+  if (own.fault != NumberFault::none) return std::nullopt;
   const auto equal = std::find_if(classes.begin(), classes.end(), [&](const std::string& text) {
     const Number number = parse_number(text, '.');
     return number.fault == NumberFault::none && number.value == own.value;
   });
-  return static_cast<std::size_t>(equal - classes.begin());
+  return equal == classes.end() ? std::nullopt : std::optional<std::int64_t>(equal - classes.begin());
 }
 
 }  // namespace
@@ -60,7 +43,7 @@ std::vector<bool> held_back_rows(std::int64_t rows, double fraction, std::uint64
 }
 
 TableShare take_rows(TableShare& share, const std::vector<bool>& rows_of_table) {
-  if (share.pieces.empty()) share.pieces = {{share.first_row, share.rows}};
+  share.pieces = share.ranges();
   TableShare taken;
   taken.feature_names = share.feature_names;
   taken.target_names = share.target_names;
@@ -78,10 +61,11 @@ TableShare take_rows(TableShare& share, const std::vector<bool>& rows_of_table) 
     taken.pieces.push_back(marked);
     piece = {piece.first - marked.first, piece.count - marked.count};
   }
-  const auto keeps = [&](std::size_t row) { return !takes[row]; };
-  taken.features = partition_rows(share.features, takes.size(), keeps);
-  taken.targets = partition_rows(share.targets, takes.size(), keeps);
-  taken.weights = partition_rows(share.weights, takes.size(), keeps);
+  std::vector<bool> stays = takes;
+  stays.flip();
+  taken.features = take_rows(share.features, stays);
+  taken.targets = take_rows(share.targets, stays);
+  taken.weights = take_rows(share.weights, stays);
   taken.rows = std::count(takes.begin(), takes.end(), true);
   share.rows -= taken.rows;
   taken.total_rows = marked_before(share.total_rows);
@@ -92,19 +76,17 @@ TableShare take_rows(TableShare& share, const std::vector<bool>& rows_of_table) 
 }
 
 void use_classes(TableShare& share, const std::vector<std::string>& classes) {
+  LabelList known;
+  for (const auto& name : classes) known.index(name);
   std::vector<double> index_of;
   for (const auto& label : share.labels) {
-    const std::size_t found = find_class(classes, label);
-    if (found == classes.size()) {
-      std::string known;
-      for (std::size_t c = 0; c < std::min<std::size_t>(10, classes.size()); ++c) {
-        known += (c == 0 ? "" : ", ") + excerpt(classes[c]);
-      }
-      throw UseError(fmt::format("{}: column {} has the class {}, which the model does not know; it has {}{}",
-                                 share.path, excerpt(share.target_names.at(0)), excerpt(label), known,
-                                 classes.size() > 10 ? ", ..." : ""));
+    auto found = known.find(label);
+    if (!found) found = find_number(classes, label);
+    if (!found) {
+      throw UseError(fmt::format("{}: column {} has the class {}, which the model does not know; it has {}", share.path,
+                                 excerpt(share.target_names.at(0)), excerpt(label), excerpt(std::span(classes))));
     }
-    index_of.push_back(static_cast<double>(found));
+    index_of.push_back(static_cast<double>(*found));
   }
   for (double& target : share.targets) target = index_of[static_cast<std::size_t>(target)];
   share.labels = classes;

@@ -77,6 +77,7 @@ TableShare read_two_files(const World& world, const std::string& path, const Tex
   });
   ColumnSelection of_features = selection, of_targets;
   of_features.contents = Contents::features_only;
+  of_features.targets.clear();  // a saved model's have no meaning here
   of_features.target_kind = TargetKind::numbers;
   of_targets.contents = Contents::targets_only;
   of_targets.target_kind = selection.target_kind;
@@ -105,10 +106,8 @@ std::vector<std::string> agreed_files(const World& world, const std::string& pat
 }
 
 void notice_equal_names(TableShare& share) {
-  auto names = share.feature_names;
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice == names.end()) return;
+  const auto twice = repeated_name(share.feature_names);
+  if (!twice) return;
   share.notices.push_back(
       fmt::format("{}: several features have the name {}; each is used", share.path, excerpt(*twice)));
 }

@@ -81,7 +81,13 @@ struct TableShare {
   std::vector<std::string> labels;   ///< the classes; a reader leaves it empty where targets are numbers
   std::vector<RowRange> pieces;      ///< where the rows are, one range a file; empty: one, from first_row on
   std::vector<std::string> notices;  ///< what a person should know; the same on all ranks
+
+  /// Where this rank's rows are in the table, in their order.
+  [[nodiscard]] std::vector<RowRange> ranges() const;
 };
+
+/// A name that occurs more than once.
+[[nodiscard]] std::optional<std::string> repeated_name(std::vector<std::string> names);
 
 /// Collective. Each rank reads and parses only its share of the file. Throws AgreedError: file, line (or byte), column
 /// with its name, the offending text, what was expected. Gaps that `selection.missing` allows are NaN in the share.

@@ -61,6 +61,32 @@ void require_usable(const TableShare& share, const SelectedColumns& columns, con
   complaints.require_none();
 }
 
+std::vector<double> take_rows(std::vector<double>& values, const std::vector<bool>& stays) {
+  std::vector<double> taken;
+  if (values.empty()) return taken;
+  const auto columns = static_cast<std::ptrdiff_t>(values.size() / stays.size());
+  auto from = values.begin(), end = values.begin();
+  for (const bool stay : stays) {
+    if (stay)
+      end = std::copy(from, from + columns, end);
+    else
+      taken.insert(taken.end(), from, from + columns);
+    from += columns;
+  }
+  values.erase(end, values.end());
+  return taken;
+}
+
+std::vector<RowRange> TableShare::ranges() const {
+  return pieces.empty() ? std::vector<RowRange>{{first_row, rows}} : pieces;
+}
+
+std::optional<std::string> repeated_name(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  return twice == names.end() ? std::nullopt : std::optional(*twice);
+}
+
 void require_same_size(const World& world, const InputFile& file) {
   const auto sizes = all_gather(world, file.size());
   const auto other = std::find_if(sizes.begin(), sizes.end(), [&](std::int64_t size) { return size != sizes[0]; });

@@ -26,6 +26,9 @@ namespace ddp {
 /// `selection.missing` provides for; a negative weight. For arrays: rows and columns are counted from 0.
 void require_usable(const TableShare& share, const SelectedColumns& columns, const ColumnSelection& selection);
 
+/// Leaves only the rows that stay in values[rows, columns], in their order; returns the others.
+std::vector<double> take_rows(std::vector<double>& values, const std::vector<bool>& stays);
+
 /// Collective. Throws AgreedError when the ranks see files of different sizes, whose shares would not fit together.
 void require_same_size(const World& world, const InputFile& file);
 

@@ -12,22 +12,13 @@
 #include <linear_ddp/data/field_splitter.hpp>
 #include <linear_ddp/data/number.hpp>
 #include <linear_ddp/data/record_reader.hpp>
+#include <linear_ddp/data/text_share.hpp>
 #include <linear_ddp/data/utf8.hpp>
 
 namespace ddp {
 namespace {
 
 using Fields = std::vector<std::string>;
-
-/// Skips the byte order mark that Excel writes.
-std::int64_t begin_of_text(const InputFile& file) {
-  std::array<char, 3> bytes{};
-  const std::string_view start(bytes.data(), file.read(0, bytes));
-  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
-    throw UseError(fmt::format("{}: this is UTF-16 text; save it as UTF-8", file.path()));
-  }
-  return start == "\xEF\xBB\xBF" ? 3 : 0;
-}
 
 /// The next record that is not blank.
 std::optional<Fields> next_fields(RecordReader& reader, char delimiter, const std::string& path, std::int64_t& line) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <linear_ddp/comm/process_group.hpp>
@@ -36,6 +38,14 @@ struct Scores {
   /// The mean of the targets' r2, or the accuracy.
   [[nodiscard]] double score() const;
 };
+
+/// The class that a row's outputs tell: of one output, whether the logit is above 0; of several, the first of the
+/// highest.
+template <class T>
+[[nodiscard]] std::size_t told_class(std::span<const T> outputs) {
+  if (outputs.size() == 1) return outputs[0] > 0 ? 1 : 0;
+  return static_cast<std::size_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
+}
 
 /// Collective. The mean of the loss over all rows and outputs, in float64 (with weights of classes: a row counts its
 /// own times its class's): rank r evaluates the rows [rows · r / ranks, rows · (r + 1) / ranks). Waits.

@@ -60,9 +60,7 @@ ClassSums::ClassSums(std::size_t classes)
 
 void ClassSums::add(const Dataset& data, std::size_t row, std::span<const float> outputs) {
   const auto target = static_cast<std::size_t>(data.y[row]);
-  const auto told = outputs.size() == 1
-                        ? (outputs[0] > 0 ? std::size_t{1} : std::size_t{0})
-                        : static_cast<std::size_t>(std::max_element(outputs.begin(), outputs.end()) - outputs.begin());
+  const std::size_t told = told_class(outputs);
   const double weight = weight_of(data, row);
   log_loss_ += weight * negative_log_likelihood(outputs, target);
   of_class_.at(target) += weight;
