@@ -27,19 +27,16 @@ bool is_missing(std::string_view text) noexcept {
   });
 }
 
-const char* parse_leading_number(const char* first, const char* last, char decimal, double& value) noexcept {
+Number parse_number(std::string_view text, char decimal) noexcept {
+  const char* first = text.data();
+  const char* const last = first + text.size();
   // fast_float refuses a leading plus, as the standard does.
   if (last - first > 1 && first[0] == '+' && first[1] != '-') ++first;
+  double value = 0;
   const fast_float::parse_options options{fast_float::chars_format::general, decimal};
   const auto [end, error] = fast_float::from_chars_advanced(first, last, value, options);
   // Newer versions report overflow and underflow as errors too; the value tells them apart.
-  return error == std::errc::invalid_argument ? nullptr : end;
-}
-
-Number parse_number(std::string_view text, char decimal) noexcept {
-  double value = 0;
-  const char* const last = text.data() + text.size();
-  const bool whole = parse_leading_number(text.data(), last, decimal, value) == last && !text.empty();
+  const bool whole = error != std::errc::invalid_argument && end == last && !text.empty();
   if (whole && std::isfinite(value)) return {value, NumberFault::none};
   return {0, fault_of(text, whole)};
 }

@@ -19,8 +19,4 @@ struct Number {
 /// becomes subnormal or 0, what is too large is out_of_range.
 [[nodiscard]] Number parse_number(std::string_view text, char decimal) noexcept;
 
-/// The number with which a text begins, and where it ends: null when there is none. The value may be infinite or NaN.
-[[nodiscard]] const char* parse_leading_number(const char* first, const char* last, char decimal,
-                                               double& value) noexcept;
-
 }  // namespace ddp

@@ -9,12 +9,17 @@
 
 namespace ddp {
 
+/// Bytes that may be read behind a record's text, whatever they are, for those who look at many at once.
+inline constexpr std::size_t record_padding = 64;
+
 /// A line of a text table, or several when a quoted field goes over line ends.
 struct Record {
   std::string_view text;  ///< without its line end
   std::int64_t line = 0;  ///< number of its first line in the file, from 1
   bool quoted = false;    ///< a quote is in it
 };
+
+[[nodiscard]] std::int64_t count_character(std::string_view text, char wanted);
 
 /// Ends of lines in a text that follows the byte `previous`. LF, CR and CR LF each end one line; the LF of a CR LF adds
 /// nothing, even where a share or a block begins with it.
@@ -55,7 +60,7 @@ class RecordReader {
   bool refill();
 
   const InputFile& file_;
-  std::vector<char> buffer_;  ///< [begin_, end_) is not consumed; byte 0 is byte base_ of the file
+  std::vector<char> buffer_;  ///< [begin_, end_) is not consumed; byte 0 is byte base_ of the file; padding behind
   std::size_t begin_ = 0, end_ = 0;
   std::int64_t base_, line_;
   char previous_ = 0;

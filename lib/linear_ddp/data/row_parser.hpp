@@ -33,6 +33,7 @@ class RowParser {
     RowFault fault = RowFault::none;
   };
 
+  bool find_ends(std::string_view text);
   bool parse_plain(std::string_view text);
   bool parse_carefully(const Record& record);
   /// The value of a field, NaN for a gap that is allowed.
@@ -45,6 +46,7 @@ class RowParser {
   const TextFormat& format_;
   TableShare& share_;
   std::vector<std::int64_t> slots_;  ///< of each column: its place in row_, -1 when it isn't selected
+  std::vector<std::size_t> ends_;    ///< of a record's fields
   std::vector<double> row_;          ///< features, then targets, then the weight
   std::int64_t features_, targets_;  ///< where each of them ends
   std::int64_t label_slot_ = -1;     ///< the target's, when it is a label

@@ -29,7 +29,7 @@ Counts count(const InputFile& file, std::int64_t begin, std::int64_t end) {
     const auto block = std::min(static_cast<std::int64_t>(buffer.size()), end - at);
     const std::string_view text(buffer.data(), static_cast<std::size_t>(block));
     file.read_all(at, std::span(buffer).first(text.size()));
-    counts.quotes += std::count(text.begin(), text.end(), '"');
+    counts.quotes += count_character(text, '"');
     counts.line_ends += count_line_ends(text, previous);
     previous = text.back();
     at += block;
