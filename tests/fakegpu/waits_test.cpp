@@ -21,13 +21,14 @@ struct Training {
   std::string said;
 };
 
-/// Rank 0 alone has the first parameters, and steps of different sizes follow each other without a look at the loss.
+/// Rank 0 alone has the first parameters, and steps of different sizes follow each other without a look at the loss,
+/// which is told at each epoch's end.
 Training train_on_gpus(const std::string& init, Environment environment, const std::string& save = {}) {
   const ScratchFolder folder;
   std::vector<std::string> argv{LINEAR_DDP_WITH_FAKE_GPUS, "2"};
-  auto program =
-      mpirun(2, {"--device", "cuda", "--data", data_path("cases/BASE.csv"), "--target", "y", "--global-batch", "3",
-                 "--init", init, "--epochs", "4", "--lr", "0.05", "--metrics", folder / "m.jsonl", "--timeout", "10"});
+  auto program = mpirun(2, {"--device", "cuda", "--data", data_path("cases/BASE.csv"), "--target", "y", "--init", init,
+                            "--global-batch=3", "--epochs=4", "--log-every=3", "--lr=0.05", "--timeout=10", "--metrics",
+                            folder / "m.jsonl"});
   if (!save.empty()) program.insert(program.end(), {"--save", save});
   argv.insert(argv.end(), program.begin(), program.end());
   environment.emplace_back("LINEAR_DDP_BUILD", LINEAR_DDP_BUILD_FOLDER);
@@ -37,7 +38,7 @@ Training train_on_gpus(const std::string& init, Environment environment, const s
   std::ifstream metrics(folder / "m.jsonl");
   for (std::string line; std::getline(metrics, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
-    for (const char* key : {"train_loss", "parameters_hash"}) {
+    for (const char* key : {"loss", "train_loss", "parameters_hash"}) {
       if (event.contains(key)) result.computed += fmt::format(", {}", event[key].dump());
     }
   }

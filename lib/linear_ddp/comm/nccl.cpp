@@ -52,6 +52,8 @@ ncclRedOp_t nccl_reduction(Reduction reduction) {
 void check_nccl(ncclResult_t status, ncclComm_t comm, const std::string& attempt,
                 std::source_location where = std::source_location::current()) {
   if (status == ncclSuccess) return;
+  // The rank that failed knows the cause. It shall be heard before this one ends the job.
+  if (status == ncclRemoteError) std::this_thread::sleep_for(std::chrono::seconds(1));
   std::string cause = ncclGetErrorString(status);
   if (const char* last = ncclGetLastError(comm); last != nullptr && *last != '\0') cause += fmt::format(": {}", last);
   if (const cudaError_t beneath = cudaPeekAtLastError(); beneath != cudaSuccess) {
