@@ -9,7 +9,8 @@
 
 namespace ddp {
 
-/// Bytes that are read from the front to the back: a part of a file, or what a compressed part of one holds.
+/// Bytes that are read from the front to the back: a part of a file, which can be read again, or what a compressed part
+/// of one holds.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -24,6 +25,10 @@ class ByteSource {
   virtual void read_all(std::int64_t offset, std::span<char> bytes) = 0;
   /// Checks what only the end can tell.
   virtual void finish() {}
+  /// Whether what was read can be read again.
+  [[nodiscard]] virtual bool rereadable() const { return false; }
+  /// A hint: these bytes will be read soon.
+  virtual void will_need(std::int64_t /*offset*/, std::int64_t /*bytes*/) const {}
 
  protected:
   ByteSource(std::string name, std::int64_t size) : name_(std::move(name)), size_(size) {}
@@ -39,6 +44,8 @@ class FilePart final : public ByteSource {
   FilePart(std::string name, const InputFile& file, std::int64_t begin, std::int64_t size)
       : ByteSource(std::move(name), size), file_(file), begin_(begin) {}
   void read_all(std::int64_t offset, std::span<char> bytes) override { file_.read_all(begin_ + offset, bytes); }
+  [[nodiscard]] bool rereadable() const override { return true; }
+  void will_need(std::int64_t offset, std::int64_t bytes) const override { file_.will_need(begin_ + offset, bytes); }
 
  private:
   const InputFile& file_;

@@ -35,7 +35,9 @@ class Hdf5Matrix final : public Matrix {
       read_block(row, end - row, block);
       for (ColumnSink& to : sinks) {
         const double* from = block.data() + to.column;
-        for (std::int64_t i = row; i < end; ++i, from += columns(), to.values += to.stride) *to.values = *from;
+        for (std::int64_t i = row; i < end; ++i, from += columns(), to.values += to.stride) {
+          std::copy_n(from, to.count, to.values);
+        }
       }
       row = end;
     }

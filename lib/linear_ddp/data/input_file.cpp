@@ -64,6 +64,10 @@ void InputFile::read_all(std::int64_t offset, std::span<char> bytes) const {
        fmt::format("it ends at byte {}", size_));
 }
 
+void InputFile::will_need(std::int64_t offset, std::int64_t bytes) const noexcept {
+  (void)posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED);  // where it means nothing, nothing is lost
+}
+
 std::string lower_case_extension(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   for (char& c : extension) c = ascii_lower(c);

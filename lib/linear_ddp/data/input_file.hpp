@@ -22,6 +22,8 @@ class InputFile {
   [[nodiscard]] std::size_t read(std::int64_t offset, std::span<char> bytes) const;
   /// Fills all of `bytes`. Throws Error when the file ends before.
   void read_all(std::int64_t offset, std::span<char> bytes) const;
+  /// A hint to the system: these bytes will be read soon.
+  void will_need(std::int64_t offset, std::int64_t bytes) const noexcept;
 
  private:
   std::string path_;

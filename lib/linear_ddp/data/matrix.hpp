@@ -8,9 +8,9 @@
 
 namespace ddp {
 
-/// Where the values of a matrix's column go: rows are `stride` doubles apart.
+/// Where the values of some columns go that are neighbours, there as in the matrix: rows are `stride` doubles apart.
 struct ColumnSink {
-  std::size_t column;
+  std::size_t column, count;
   double* values;
   std::size_t stride;
 };
@@ -28,8 +28,12 @@ class Matrix {
   [[nodiscard]] std::int64_t rows() const noexcept { return shape_[0]; }
   [[nodiscard]] std::int64_t columns() const noexcept { return shape_.size() == 1 ? 1 : shape_[1]; }
 
-  /// Once. Rows [first_row, first_row + rows), which must be there, as doubles.
+  /// Rows [first_row, first_row + rows), which must be there, as doubles. Unless rereadable(), once.
   virtual void read(std::int64_t first_row, std::int64_t rows, std::vector<ColumnSink> sinks) = 0;
+  /// Whether any rows can be read, at any time, without reading others.
+  [[nodiscard]] virtual bool rereadable() const { return true; }
+  /// A hint: these rows will be read soon.
+  virtual void will_need(std::int64_t /*first_row*/, std::int64_t /*rows*/) const {}
 
  protected:
   /// Throws UseError for a shape that is no table's: neither one nor two sizes, no rows, no columns.

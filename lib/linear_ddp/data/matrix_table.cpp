@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
@@ -23,14 +24,17 @@ class JoinedMatrix final : public Matrix {
   void read(std::int64_t first_row, std::int64_t rows, std::vector<ColumnSink> sinks) override {
     const auto left_columns = static_cast<std::size_t>(left_->columns());
     std::vector<ColumnSink> of_left, of_right;
-    for (ColumnSink sink : sinks) {
-      const bool is_left = sink.column < left_columns;
-      if (!is_left) sink.column -= left_columns;
-      (is_left ? of_left : of_right).push_back(sink);
+    for (const ColumnSink& sink : sinks) {
+      const std::size_t left = std::clamp(left_columns, sink.column, sink.column + sink.count) - sink.column;
+      if (left > 0) of_left.push_back({sink.column, left, sink.values, sink.stride});
+      if (left == sink.count) continue;
+      of_right.push_back({sink.column + left - left_columns, sink.count - left, sink.values + left, sink.stride});
     }
-    left_->read(first_row, rows, std::move(of_left));
-    right_->read(first_row, rows, std::move(of_right));
+    if (!of_left.empty()) left_->read(first_row, rows, std::move(of_left));
+    if (!of_right.empty()) right_->read(first_row, rows, std::move(of_right));
   }
+  [[nodiscard]] bool rereadable() const override { return left_->rereadable() && right_->rereadable(); }
+  void will_need(std::int64_t first_row, std::int64_t rows) const override { left_->will_need(first_row, rows); }
 
  private:
   std::unique_ptr<Matrix> left_, right_;
@@ -43,17 +47,15 @@ std::vector<std::string> names_of(const Matrix& matrix, const std::string& key) 
   return names;
 }
 
-std::vector<ColumnSink> sinks_of(const SelectedColumns& selected, TableShare& share) {
-  std::vector<ColumnSink> all;
-  const auto add = [&](const std::vector<std::int64_t>& columns, std::vector<double>& values) {
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      all.push_back({static_cast<std::size_t>(columns[i]), values.data() + i, columns.size()});
+/// Adds where some columns go, [rows, columns.size()] from `values` on.
+void add_sinks(std::vector<ColumnSink>& sinks, const std::vector<std::int64_t>& columns, double* values) {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i > 0 && columns[i] == columns[i - 1] + 1) {
+      ++sinks.back().count;
+    } else {
+      sinks.push_back({static_cast<std::size_t>(columns[i]), 1, values + i, columns.size()});
     }
-  };
-  add(selected.features, share.features);
-  add(selected.targets, share.targets);
-  add(selected.weights, share.weights);
-  return all;
+  }
 }
 
 TableShare read_share(MatrixTable& table, const ColumnSelection& selection, std::int64_t first_row,
@@ -65,7 +67,11 @@ TableShare read_share(MatrixTable& table, const ColumnSelection& selection, std:
   share.features.resize(rows * share.feature_names.size());
   share.targets.resize(rows * share.target_names.size());
   share.weights.resize(rows * table.selected.weights.size());
-  table.matrix->read(first_row, share.rows, sinks_of(table.selected, share));
+  std::vector<ColumnSink> sinks;
+  add_sinks(sinks, table.selected.features, share.features.data());
+  add_sinks(sinks, table.selected.targets, share.targets.data());
+  add_sinks(sinks, table.selected.weights, share.weights.data());
+  table.matrix->read(first_row, share.rows, std::move(sinks));
   require_usable(share, table.selected, selection);
   return share;
 }

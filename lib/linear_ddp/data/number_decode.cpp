@@ -42,12 +42,19 @@ double to_double(T value) {
 }
 
 template <class T, bool swapped>
-void decode(const char* in, std::size_t in_stride, std::size_t count, double* out, std::size_t out_stride) {
-  for (std::size_t i = 0; i < count; ++i, in += in_stride, out += out_stride) {
-    std::array<char, sizeof(T)> bytes;
-    std::memcpy(bytes.data(), in, sizeof(T));
-    if constexpr (swapped) std::reverse(bytes.begin(), bytes.end());
-    *out = to_double(std::bit_cast<T>(bytes));
+double decode_one(const char* in) {
+  std::array<char, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), in, sizeof(T));
+  if constexpr (swapped) std::reverse(bytes.begin(), bytes.end());
+  return to_double(std::bit_cast<T>(bytes));
+}
+
+template <class T, bool swapped>
+void decode(const char* in, std::size_t count, double* out, std::size_t out_stride) {
+  if (out_stride == 1) {  // a loop with the step fixed is vectorized
+    for (std::size_t i = 0; i < count; ++i) out[i] = decode_one<T, swapped>(in + i * sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < count; ++i) out[i * out_stride] = decode_one<T, swapped>(in + i * sizeof(T));
   }
 }
 

@@ -9,9 +9,8 @@ namespace ddp {
 /// Numbers of one type, converted to double (the nearest one, for integers above 2^53).
 struct NumberDecoder {
   std::size_t element_bytes = 0;
-  /// Reads `count` elements that are `in_stride` bytes apart and writes them `out_stride` doubles apart.
-  void (*decode)(const char* in, std::size_t in_stride, std::size_t count, double* out,
-                 std::size_t out_stride) = nullptr;
+  /// Reads `count` elements that follow each other and writes them `out_stride` doubles apart.
+  void (*decode)(const char* in, std::size_t count, double* out, std::size_t out_stride) = nullptr;
 };
 
 /// type: NumPy's kind and size, "f8", "i2", "b1", …; byte_order: one of < > = |. Nothing for another one.

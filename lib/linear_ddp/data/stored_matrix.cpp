@@ -33,35 +33,61 @@ StoredMatrix::StoredMatrix(std::unique_ptr<ByteSource> bytes, const ArrayLayout&
 }
 
 void StoredMatrix::read(std::int64_t first_row, std::int64_t rows, std::vector<ColumnSink> sinks) {
-  const auto element_bytes = static_cast<std::int64_t>(decoder_.element_bytes);
-  const auto count = static_cast<std::size_t>(rows);
   if (fortran_order_) {
     // The bytes come from the front to the back.
     std::sort(sinks.begin(), sinks.end(), [](const auto& a, const auto& b) { return a.column < b.column; });
-    for (ColumnSink sink : sinks) {
-      const std::int64_t first_element = static_cast<std::int64_t>(sink.column) * this->rows() + first_row;
-      sink.column = 0;
-      read_pieces(data_begin_ + first_element * element_bytes, decoder_.element_bytes, count, {sink});
+    for (const ColumnSink& sink : sinks) {
+      for (std::size_t i = 0; i < sink.count; ++i) {
+        const std::int64_t first_element = static_cast<std::int64_t>(sink.column + i) * this->rows() + first_row;
+        read_column(first_element, static_cast<std::size_t>(rows), sink.values + i, sink.stride);
+      }
     }
   } else {
-    const std::int64_t row_bytes = columns() * element_bytes;
-    read_pieces(data_begin_ + first_row * row_bytes, static_cast<std::size_t>(row_bytes), count, std::move(sinks));
+    read_rows(first_row, static_cast<std::size_t>(rows), sinks);
   }
   bytes_->finish();
 }
 
-/// Reads pieces of rows from `offset` on, in blocks of whole pieces, and decodes columns out of them.
-void StoredMatrix::read_pieces(std::int64_t offset, std::size_t piece_bytes, std::size_t pieces,
-                               std::vector<ColumnSink> sinks) {
-  const std::size_t block_pieces = std::min(pieces, std::max<std::size_t>(1, read_block_bytes / piece_bytes));
-  std::vector<char> buffer(block_pieces * piece_bytes);
-  for (std::size_t done = 0; done < pieces; done += block_pieces) {
-    const std::size_t now = std::min(block_pieces, pieces - done);
-    const auto block = std::span(buffer).first(now * piece_bytes);
-    bytes_->read_all(offset + static_cast<std::int64_t>(done * piece_bytes), block);
-    for (ColumnSink& to : sinks) {
-      decoder_.decode(block.data() + to.column * decoder_.element_bytes, piece_bytes, now, to.values, to.stride);
-      to.values += now * to.stride;
+void StoredMatrix::will_need(std::int64_t first_row, std::int64_t rows) const {
+  const std::int64_t row_bytes = columns() * static_cast<std::int64_t>(decoder_.element_bytes);
+  if (!fortran_order_) bytes_->will_need(data_begin_ + first_row * row_bytes, rows * row_bytes);
+}
+
+std::span<const char> StoredMatrix::read_block(std::int64_t offset, std::size_t bytes) {
+  if (block_.size() < bytes) block_.resize(bytes);
+  const auto block = std::span(block_).first(bytes);
+  bytes_->read_all(data_begin_ + offset, block);
+  return block;
+}
+
+void StoredMatrix::read_column(std::int64_t first_element, std::size_t count, double* values, std::size_t stride) {
+  const std::size_t most = read_block_bytes / decoder_.element_bytes;
+  for (std::size_t done = 0; done < count; done += most) {
+    const std::size_t now = std::min(most, count - done);
+    const std::int64_t offset =
+        (first_element + static_cast<std::int64_t>(done)) * static_cast<std::int64_t>(decoder_.element_bytes);
+    decoder_.decode(read_block(offset, now * decoder_.element_bytes).data(), now, values + done * stride, stride);
+  }
+}
+
+void StoredMatrix::read_rows(std::int64_t first_row, std::size_t count, const std::vector<ColumnSink>& sinks) {
+  const std::size_t row_bytes = static_cast<std::size_t>(columns()) * decoder_.element_bytes;
+  const std::size_t most = std::max<std::size_t>(1, read_block_bytes / row_bytes);
+  for (std::size_t done = 0; done < count; done += most) {
+    const std::size_t now = std::min(most, count - done);
+    const std::int64_t offset = (first_row + static_cast<std::int64_t>(done)) * static_cast<std::int64_t>(row_bytes);
+    const auto block = read_block(offset, now * row_bytes);
+    for (const ColumnSink& to : sinks) {
+      const char* from = block.data() + to.column * decoder_.element_bytes;
+      double* values = to.values + done * to.stride;
+      const bool whole_rows = to.count * decoder_.element_bytes == row_bytes && to.stride == to.count;
+      if (whole_rows) {
+        decoder_.decode(from, now * to.count, values, 1);
+        continue;
+      }
+      for (std::size_t row = 0; row < now; ++row, from += row_bytes, values += to.stride) {
+        decoder_.decode(from, to.count, values, 1);
+      }
     }
   }
 }

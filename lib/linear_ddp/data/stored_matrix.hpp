@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,20 @@ class StoredMatrix final : public Matrix {
   /// Throws UseError when the shape does not fill the bytes.
   StoredMatrix(std::unique_ptr<ByteSource> bytes, const ArrayLayout& layout);
   void read(std::int64_t first_row, std::int64_t rows, std::vector<ColumnSink> sinks) override;
+  [[nodiscard]] bool rereadable() const override { return bytes_->rereadable(); }
+  void will_need(std::int64_t first_row, std::int64_t rows) const override;
 
  private:
-  void read_pieces(std::int64_t offset, std::size_t piece_bytes, std::size_t pieces, std::vector<ColumnSink> sinks);
+  /// Bytes from `offset` of the elements on; until the next call.
+  std::span<const char> read_block(std::int64_t offset, std::size_t bytes);
+  void read_column(std::int64_t first_element, std::size_t count, double* values, std::size_t stride);
+  void read_rows(std::int64_t first_row, std::size_t count, const std::vector<ColumnSink>& sinks);
 
   std::unique_ptr<ByteSource> bytes_;
   NumberDecoder decoder_;
   bool fortran_order_;
   std::int64_t data_begin_;
+  std::vector<char> block_;
 };
 
 }  // namespace ddp
