@@ -18,8 +18,9 @@ namespace {
 /// Collective. The table as the model wants it; its classes are the model's, or where that has none its own.
 TableShare read_for(const World& world, const UseOptions& options, StoredModel& stored, Task task) {
   const auto kind = task == Task::regression ? TargetKind::numbers : TargetKind::labels;
-  TableShare share =
-      read_table(world, options.data, options.text, columns_of(stored, options.columns, kind), options.file);
+  ColumnSelection columns = columns_of(stored, options.columns, kind);
+  columns.leaves_features = true;
+  TableShare share = read_table(world, options.data, options.text, columns, options.file);
   agree(world, [&] {
     require_features(stored, share);
     if (task == Task::regression) {
@@ -74,7 +75,7 @@ void evaluate_model(const World& world, const UseOptions& options, Watchdog& wat
   });
   TableShare share = read_for(world, options, stored, task);
   print_notices(world, share.notices);
-  const Dataset data = gather_dataset(world, share);
+  const Dataset data = gather_dataset(world, share, options.residence);
   print_notices(world, data.notices);
 
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);

@@ -91,6 +91,13 @@ void add_reading(CLI::App& app, Options& options) {
 }
 
 template <class Options>
+void add_stream(CLI::App& app, Options& options) {
+  app.add_flag_callback(
+      "--stream", [&options] { options.residence = Residence::files; },
+      "read the features of .npy, .safetensors, .h5 from the file at each use [when they are over half of the memory]");
+}
+
+template <class Options>
 void add_device(CLI::App& app, Options& options) {
   add(app, "--device", "NAME", "auto, cuda, cpu; auto: CUDA when every rank has a GPU of its own [auto]",
       choice<DeviceRequest>(
@@ -102,9 +109,11 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Data and model");
   add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
   add(app, "--out", "N", "outputs of the layer, for synthetic data [10]", whole(options.out));
-  add(app, "--data", "FILE", "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5; or a pattern, 'part-*.csv' [synthetic data]",
+  add(app, "--data", "FILE",
+      "table to train on: .csv, .tsv, .npy, .npz, .safetensors, .svm, .h5; or a pattern, 'part-*.csv' [synthetic data]",
       text(options.data));
   add_reading(app, options);
+  add_stream(app, options);
   add(app, "--valid", "FILE|FRACTION", "data to validate on: a table with the same columns, or such a part of the rows",
       text(options.valid));
   app.add_flag("--standardize", options.standardize,
@@ -210,6 +219,7 @@ void add_use_options(CLI::App& app, Command command, UseOptions& options) {
       text(options.model));
   add(app, "--data", "FILE", "table: .csv, .tsv, .npy; or a pattern, 'part-*.csv'", text(options.data));
   add_reading(app, options);
+  if (evaluates) add_stream(app, options);
   app.option_defaults()->group("Output");
   if (evaluates) {
     app.add_flag("--confusion", options.confusion, "print how often each class was told for each");

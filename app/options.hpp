@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <linear_ddp/data/dataset.hpp>
 #include <linear_ddp/data/table.hpp>
 #include <linear_ddp/device/select.hpp>
 #include <linear_ddp/optim/adam.hpp>
@@ -26,6 +27,7 @@ struct TrainOptions {
   ColumnSelection columns;
   FileOptions file;
   std::optional<Task> given_task;
+  Residence residence = Residence::automatic;
   bool standardize = false;
   bool bias = true;
   std::string init = "torch";  ///< or "zeros", or a file
@@ -77,6 +79,7 @@ struct UseOptions {
   ColumnSelection columns;
   FileOptions file;
   std::optional<Task> given_task;
+  Residence residence = Residence::automatic;
   DeviceRequest device = DeviceRequest::automatic;
   bool confusion = false, probabilities = false, quiet = false;
   std::int64_t timeout_s = 120;

@@ -44,6 +44,7 @@ void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["y"] = options.file.keys.y;
   json["labels"] = or_null(options.file.targets_file);
   json["zero-based"] = options.file.zero_based;
+  json["stream"] = options.residence == Residence::files;
   json["valid"] = or_null(options.valid);
   json["patience"] = or_null(options.patience);
   json["save-best"] = options.save_best;

@@ -8,6 +8,7 @@
 
 #include <linear_ddp/base/atomic_file.hpp>
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/in_rank_order.hpp>
 #include "commands.hpp"
@@ -52,18 +53,31 @@ void write_rows(const World& world, const TableShare& share, Predictor& predicto
                 const std::function<void(std::string_view)>& write) {
   constexpr std::size_t block_bytes = 1 << 20;
   const auto in = share.feature_names.size();
+  std::vector<double> read;
   std::size_t row = 0;
   for (const RowRange& piece : share.ranges()) {
     const std::size_t end = row + static_cast<std::size_t>(piece.count);
     const auto next = [&]() -> std::optional<std::string> {
       if (row == end) return std::nullopt;
       std::string block;
-      for (; row < end && block.size() < block_bytes; ++row) {
-        text.append(block, predictor(share.features.data() + row * in));
+      while (row < end && block.size() < block_bytes) {
+        const auto rows = std::min(end - row, static_cast<std::size_t>(rows_of_block(share)));
+        const auto x = own_features(share, static_cast<std::int64_t>(row), static_cast<std::int64_t>(rows), read);
+        for (std::size_t i = 0; i < rows; ++i) text.append(block, predictor(x.data() + i * in));
+        row += rows;
       }
       return block;
     };
     in_rank_order(world, next, write);
+  }
+}
+
+/// Nobody writes before all ranks know that their rows can be used.
+void require_readable(const TableShare& share) {
+  std::vector<double> read;
+  const std::int64_t most = rows_of_block(share);
+  for (std::int64_t row = 0; share.source && row < share.rows; row += most) {
+    (void)own_features(share, row, std::min(most, share.rows - row), read);
   }
 }
 
@@ -82,10 +96,14 @@ void predict(const World& world, const UseOptions& options) {
       agree(world, [&] { return PredictionText(stored, task, options.probabilities, options.out.ends_with(".npy")); });
   ColumnSelection columns = options.columns;
   columns.contents = Contents::features_only;
+  columns.leaves_features = true;
   const TableShare share =
       read_table(world, options.data, options.text, columns_of(stored, columns, TargetKind::numbers), options.file);
   print_notices(world, share.notices);
-  agree(world, [&] { require_features(stored, share); });
+  agree(world, [&] {
+    require_features(stored, share);
+    require_readable(share);
+  });
   Predictor predictor(stored);
   if (world.rank() == 0) {
     write_parts_atomically(options.out, [&](const FilePart& part) {

@@ -48,9 +48,10 @@ std::optional<TableShare> validation_rows(const World& world, const TrainOptions
   return agree(world, [&] { return take_rows(training, held_back); });
 }
 
-Dataset gather(const World& world, TableShare& share) {
-  Dataset rows = gather_dataset(world, share);
+Dataset gather(const World& world, TableShare& share, Residence residence) {
+  Dataset rows = gather_dataset(world, share, residence);
   share.features = share.targets = share.weights = {};
+  share.source.reset();
   return rows;
 }
 
@@ -65,6 +66,7 @@ std::optional<TrainingData> load_data(const World& world, const TrainOptions& op
   if (options.data.empty()) return std::nullopt;
   const Task task = options.task();
   ColumnSelection columns = options.columns;
+  columns.leaves_features = true;
   if (task != Task::regression) columns.target_kind = TargetKind::labels;
   TrainingData data;
   data.share = read_table(world, options.data, options.text, columns, options.file);
@@ -76,11 +78,11 @@ std::optional<TrainingData> load_data(const World& world, const TrainOptions& op
     data.standardizer->apply(data.share);
     if (valid) data.standardizer->apply(*valid);
   }
-  data.rows = gather(world, data.share);
+  data.rows = gather(world, data.share, options.residence);
   print_notices(world, data.rows.notices);
   if (valid) {
     print_notices(world, valid->notices);
-    data.valid = gather(world, *valid);
+    data.valid = gather(world, *valid, valid->source ? options.residence : Residence::automatic);
   }
   return data;
 }

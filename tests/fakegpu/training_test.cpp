@@ -46,5 +46,14 @@ TEST(Training, OnUnevenBatchesIsThatOfCpus) {
   }
 }
 
+// The next batch is read by a thread while the GPU works on this one.
+TEST(Training, OnFeaturesThatStayInTheirFileIsThatOfCpus) {
+  for (const int ranks : {1, 2}) {
+    expect_same_losses(ranks, 12,
+                       {"--data", data_path("cases/P20-c.npy"), "--stream", "--global-batch", "3", "--steps", "12",
+                        "--log-every", "1", "--lr", "0.05"});
+  }
+}
+
 }  // namespace
 }  // namespace ddp::test

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include <linear_ddp/base/checked.hpp>
@@ -17,11 +18,17 @@ void gather(const SharedArray& values, std::int64_t columns, std::span<const std
 }
 
 /// Batches that are made on the host, each anew. While the device works on one, the next is made and sent to a second
-/// buffer; where host and device are one, there is nothing to gain, and one buffer.
+/// buffer; where host and device are one, there is nothing to gain, and one buffer. What is read from files is made in
+/// a thread of its own, while the device works on the batch before.
 class StagedBatches : public BatchSource {
  public:
   Step load(std::int64_t epoch, std::int64_t batch) final {
-    if (!prepared_) make(epoch, batch);
+    if (ahead_.valid()) {
+      made_ = ahead_.get();
+      buffers_[current_]->send();
+    } else if (!prepared_) {
+      make(epoch, batch);
+    }
     prepared_ = false;
     device_.wait(Queue::compute, Queue::copy);
     // The next copy overwrites what the batch before this one has read.
@@ -31,8 +38,14 @@ class StagedBatches : public BatchSource {
     return made_;
   }
 
+  void read_ahead(std::int64_t epoch, std::int64_t batch) final {
+    if (!reads_files_) return;
+    const Places places = next_places();
+    ahead_ = std::async(std::launch::async, [this, epoch, batch, places] { return fill(epoch, batch, places); });
+  }
+
   void prepare(std::int64_t epoch, std::int64_t batch) final {
-    if (buffers_.size() > 1) make(epoch, batch);
+    if (buffers_.size() > 1 && !reads_files_) make(epoch, batch);
   }
 
  protected:
@@ -42,8 +55,9 @@ class StagedBatches : public BatchSource {
   };
 
   /// For at most so many rows of this rank in a batch.
-  StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t target_columns, bool weighted)
-      : device_(device), weighted_(weighted) {
+  StagedBatches(Device& device, std::int64_t rows, std::int64_t in, std::int64_t target_columns, bool weighted,
+                bool reads_files)
+      : device_(device), weighted_(weighted), reads_files_(reads_files) {
     const std::int64_t target_numel = numel(rows, target_columns), weight_numel = weighted ? rows : 0;
     target_offset_ = aligned(numel(rows, in));
     // No sum of two int64_t is beyond size_t; its bytes may be, and so many values are then no int64_t.
@@ -54,7 +68,13 @@ class StagedBatches : public BatchSource {
     (void)bytes_of(target_offset_, target_numel);
     weight_offset_ = aligned(target_offset_ + target_numel);
     const std::size_t bytes = bytes_of(weight_offset_, weight_numel);
-    for (int i = 0; i < (device.memory_is_host() ? 1 : 2); ++i) buffers_.push_back(device.make_staging_buffer(bytes));
+    const int buffers = device.memory_is_host() && !reads_files ? 1 : 2;
+    for (int i = 0; i < buffers; ++i) buffers_.push_back(device.make_staging_buffer(bytes));
+  }
+
+  /// To be called by the destructor of what fill() needs.
+  void finish_reading() noexcept {
+    if (ahead_.valid()) ahead_.wait();
   }
 
   /// Makes a batch; of the result, the pointers are not looked at.
@@ -66,32 +86,39 @@ class StagedBatches : public BatchSource {
   }
   static std::int64_t aligned(std::int64_t offset) { return round_up(offset, std::int64_t{64 / sizeof(float)}); }
 
-  void make(std::int64_t epoch, std::int64_t batch) {
+  Places next_places() {
     current_ = (current_ + 1) % buffers_.size();
     auto* x = static_cast<float*>(buffers_[current_]->host());
-    made_ = fill(epoch, batch, {x, x + target_offset_, x + weight_offset_});
+    return {x, x + target_offset_, x + weight_offset_};
+  }
+
+  void make(std::int64_t epoch, std::int64_t batch) {
+    made_ = fill(epoch, batch, next_places());
     buffers_[current_]->send();
     prepared_ = true;
   }
 
   Device& device_;
-  bool weighted_;
+  bool weighted_, reads_files_;
   std::int64_t target_offset_ = 0, weight_offset_ = 0;
   std::vector<std::unique_ptr<StagingBuffer>> buffers_;
   std::size_t current_ = 0;
   Step made_;
   bool prepared_ = false;
+  std::future<Step> ahead_;
 };
 
 class DatasetBatches final : public StagedBatches {
  public:
   DatasetBatches(Device& device, const Dataset& data, const BatchOptions& options, RowWeights weights,
                  DistributedSampler sampler)
-      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out, weights.uneven()),
+      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out, weights.uneven(), data.source != nullptr),
         data_(data),
         accumulate_(options.accumulate),
         weights_(std::move(weights)),
         sampler_(std::move(sampler)) {}
+
+  ~DatasetBatches() override { finish_reading(); }
 
   std::int64_t batches_per_epoch() const override { return sampler_.steps(); }
   std::int64_t accumulate() const override { return accumulate_; }
@@ -102,7 +129,7 @@ class DatasetBatches final : public StagedBatches {
   Step fill(std::int64_t epoch, std::int64_t batch, const Places& places) override {
     if (batch == 0) sampler_.set_epoch(epoch);
     const auto rows = sampler_.rows_of_step(batch);
-    gather(data_.x, data_.in, rows, places.x);
+    data_.copy_x(rows, places.x);
     gather(data_.y, data_.out, rows, places.target);
 
     const Update update = update_of(batch, sampler_.steps(), accumulate_);
@@ -130,13 +157,8 @@ class AllRows final : public BatchSource {
           const DistributedSampler& sampler)
       : averages_rows_(options.averaging == Averaging::rows) {
     const auto rows = sampler.rows_of_step(0);
-    const auto in_order = [](const SharedArray& values, std::int64_t columns) {
-      return [&values, columns](std::span<const std::int64_t> some, float* target) {
-        gather(values, columns, some, target);
-      };
-    };
-    x_ = upload(device, rows, data.in, in_order(data.x, data.in));
-    target_ = upload(device, rows, data.out, in_order(data.y, data.out));
+    x_ = upload(device, rows, data.in, [&](auto some, float* target) { data.copy_x(some, target); });
+    target_ = upload(device, rows, data.out, [&](auto some, float* target) { gather(data.y, data.out, some, target); });
     step_.global_rows = step_.update_rows = data.rows;
     step_.weight = sampler.global_weight(0);
     step_.divisor = weights.divisor(rows, {0, 1}, step_.weight);
@@ -153,6 +175,7 @@ class AllRows final : public BatchSource {
   std::int64_t rows_per_epoch() const override { return step_.global_rows; }
   bool one_step_over_all_rows() const override { return averages_rows_; }
   Step load(std::int64_t, std::int64_t) override { return step_; }
+  void read_ahead(std::int64_t, std::int64_t) override {}
   void prepare(std::int64_t, std::int64_t) override {}
 
  private:
@@ -184,7 +207,7 @@ class SyntheticBatches final : public StagedBatches {
  public:
   SyntheticBatches(Device& device, TorchGenerator generator, const LinearShape& shape, std::int64_t rows,
                    std::int64_t batches, std::int64_t accumulate, int ranks)
-      : StagedBatches(device, rows, shape.in, shape.out, false),
+      : StagedBatches(device, rows, shape.in, shape.out, false, false),
         generator_(std::move(generator)),
         shape_(shape),
         rows_(rows),

@@ -42,8 +42,10 @@ class BatchSource {
   /// every rank batches take turns with memory in the same way, and those of equally many global rows have equally many
   /// rows.
   [[nodiscard]] virtual Step load(std::int64_t epoch, std::int64_t batch) = 0;
-  /// A hint: the work on the batch loaded last is queued, and this one will be asked for next. A device that works
-  /// while the host goes on gets it meanwhile.
+  /// A hint: the work on the batch loaded last begins, and this one will be asked for next. What is in files is read
+  /// meanwhile.
+  virtual void read_ahead(std::int64_t epoch, std::int64_t batch) = 0;
+  /// A hint: that work is queued. A device that works while the host goes on gets the next batch meanwhile.
   virtual void prepare(std::int64_t epoch, std::int64_t batch) = 0;
 };
 

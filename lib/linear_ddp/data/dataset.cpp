@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
+#include <linear_ddp/base/available_memory.hpp>
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/data/excerpt.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
@@ -57,6 +60,48 @@ SharedArray gather(const World& world, const TableShare& share, const std::vecto
   return all;
 }
 
+/// Collective. The same of features, a block at a time: no rank holds its share twice.
+SharedArray gather_features(const World& world, const TableShare& share) {
+  const auto width = std::ssize(share.feature_names);
+  SharedArray all(world, checked_product(share.total_rows, width, "the values of a table, rows times columns"));
+  std::vector<SharedArray::Range> own;
+  agree(world, [&] {
+    const std::int64_t most = rows_of_block(share);
+    std::vector<std::int64_t> rows;
+    for (const RowRange& piece : share.ranges()) {
+      own.push_back({piece.first * width, piece.count * width});
+      for (std::int64_t row = piece.first, end = row + piece.count; row < end; row += std::ssize(rows)) {
+        rows.resize(static_cast<std::size_t>(std::min(most, end - row)));
+        std::iota(rows.begin(), rows.end(), row);
+        share.source->read(rows, all.data() + row * width);
+      }
+    }
+  });
+  all.exchange(world, own);
+  return all;
+}
+
+/// Collective. Whether the features stay in their files.
+bool stays(const World& world, const TableShare& share, Residence residence, std::vector<std::string>& notices) {
+  if (residence == Residence::files && !share.source) {
+    throw AgreedError(Status::wrong_use,
+                      fmt::format("{}: rows of this table cannot be read one by one, and so not streamed; .npy, "
+                                  ".safetensors and .hdf5 without gaps can",
+                                  share.path));
+  }
+  if (!share.source || residence == Residence::memory) return false;
+  if (residence == Residence::files) return true;
+  const double bytes = static_cast<double>(share.total_rows) * static_cast<double>(share.feature_names.size()) * 4;
+  double available = static_cast<double>(available_memory());
+  all_reduce_min(world, std::span(&available, 1));
+  if (bytes <= available / 2) return false;
+  notices.push_back(
+      fmt::format("{}: {:.3g} GB of features, and {:.3g} GB of memory available: they are read from the "
+                  "file as they are needed",
+                  share.path, bytes / 1e9, available / 1e9));
+  return true;
+}
+
 /// A rank without rows must not disturb a minimum.
 constexpr double nothing = std::numeric_limits<double>::infinity();
 
@@ -65,7 +110,7 @@ constexpr double largest = 1e30;
 
 }  // namespace
 
-Dataset gather_dataset(const World& world, const TableShare& share) {
+Dataset gather_dataset(const World& world, const TableShare& share, Residence residence) {
   agree(world, [&] {
     require_float(share, share.features, share.feature_names);
     require_float(share, share.targets, share.target_names);
@@ -77,7 +122,12 @@ Dataset gather_dataset(const World& world, const TableShare& share) {
   data.rows = share.total_rows;
   data.in = static_cast<std::int64_t>(share.feature_names.size());
   data.out = static_cast<std::int64_t>(share.target_names.size());
-  data.x = gather(world, share, share.features, share.feature_names.size());
+  if (stays(world, share, residence, data.notices)) {
+    data.source = share.source;
+  } else {
+    data.x =
+        share.source ? gather_features(world, share) : gather(world, share, share.features, share.feature_names.size());
+  }
   data.y = gather(world, share, share.targets, share.target_names.size());
   if (weights > 0) data.weights = gather(world, share, share.weights, 1);
   data.classes = share.labels;
@@ -89,10 +139,28 @@ Dataset gather_dataset(const World& world, const TableShare& share) {
   return data;
 }
 
+void Dataset::copy_x(std::span<const std::int64_t> some_rows, float* target) const {
+  if (source) {
+    source->will_need(some_rows);
+    source->read(some_rows, target);
+    return;
+  }
+  for (const std::int64_t row : some_rows) target = std::copy_n(x.data() + row * in, in, target);
+}
+
 Standardizer::Standardizer(const World& world, const TableShare& share) {
   const std::size_t columns = share.feature_names.size();
   const auto each_value = [&](auto&& visit) {
-    for (std::size_t i = 0; i < share.features.size(); ++i) visit(i % columns, share.features[i]);
+    std::vector<double> block;
+    const std::int64_t most = rows_of_block(share);
+    agree(world, [&] {
+      for (std::int64_t row = 0; row < share.rows; row += most) {
+        const auto values = own_features(share, row, std::min(most, share.rows - row), block);
+        for (std::size_t i = 0; i < values.size();) {
+          for (std::size_t column = 0; column < columns; ++column, ++i) visit(column, values[i]);
+        }
+      }
+    });
   };
   const auto rows = static_cast<double>(share.total_rows);
 
@@ -131,6 +199,7 @@ Standardizer::Standardizer(const World& world, const TableShare& share) {
 }
 
 void Standardizer::apply(TableShare& share) const {
+  if (share.source) share.source = standardized(share.source, mean_, scale_);
   const std::size_t columns = mean_.size();
   for (std::size_t i = 0; i < share.features.size(); ++i) {
     share.features[i] = (share.features[i] - mean_[i % columns]) / scale_[i % columns];

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,21 +13,31 @@
 
 namespace ddp {
 
-/// All rows, in host memory, as they are trained on. The ranks of a host share them.
+/// All rows, as they are trained on: in host memory, which the ranks of a host share; or with the features still in
+/// their files.
 struct Dataset {
   std::int64_t rows = 0, in = 0, out = 0;
-  SharedArray x;             ///< [rows, in]
+  SharedArray x;             ///< [rows, in]; empty with a source
   SharedArray y;             ///< [rows, out]; with classes: [rows, 1], the class's index
   SharedArray weights = {};  ///< [rows], or empty: all 1
   /// What rows count in scores, where that is not what they count in the loss.
   std::optional<SharedArray> score_weights = {};
-  std::vector<std::string> classes = {};  ///< empty: y are numbers
-  std::vector<std::string> notices = {};  ///< what a person should know; the same on all ranks
+  std::vector<std::string> classes = {};       ///< empty: y are numbers
+  std::vector<std::string> notices = {};       ///< what a person should know; the same on all ranks
+  std::shared_ptr<FeatureSource> source = {};  ///< of x
+
+  /// x of some rows, [rows.size(), in].
+  void copy_x(std::span<const std::int64_t> some_rows, float* target) const;
 };
 
+/// Where the features of a data set are: automatic leaves them in their files when the memory for them is more than
+/// half of what a host has available.
+enum class Residence { automatic, memory, files };
+
 /// Collective. Every rank's share, as float, put together for every rank. Throws AgreedError when a value is beyond
-/// float.
-[[nodiscard]] Dataset gather_dataset(const World& world, const TableShare& share);
+/// float, and for Residence::files without a source.
+[[nodiscard]] Dataset gather_dataset(const World& world, const TableShare& share,
+                                     Residence residence = Residence::automatic);
 
 /// Mean 0 and standard deviation 1 (of the population, as scikit-learn's StandardScaler) for each feature, over all
 /// ranks' rows, in float64.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <linear_ddp/base/error.hpp>
@@ -45,6 +46,9 @@ class Hdf5Matrix final : public Matrix {
 
  private:
   void read_block(std::int64_t first_row, std::int64_t rows, std::vector<double>& values) {
+    static std::mutex
+        library;  // which is not made for several threads; training and validation rows may be read at once
+    const std::lock_guard lock(library);
     const QuietHdf5 quiet;
     const std::array begin{static_cast<hsize_t>(first_row), hsize_t{0}};
     const std::array count{static_cast<hsize_t>(rows), static_cast<hsize_t>(columns())};
@@ -144,13 +148,13 @@ std::unique_ptr<Matrix> open_matrix(const InputFile& input, const Hdf5Handle& fi
 
 TableShare read_hdf5_table(const World& world, const std::string& path, const ArrayKeys& keys,
                            const ColumnSelection& selection) {
-  const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
+  auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     const QuietHdf5 quiet;
     const Hdf5Handle file = open_file(path);
     const auto open = [&](const std::string& key) { return open_matrix(opened.file, file, key); };
     take_matrices(opened, open, keys, selection);
   });
-  return read_matrix_table(world, *table, selection);
+  return read_matrix_table(world, std::move(table), selection);
 }
 
 }  // namespace ddp

@@ -30,6 +30,12 @@ class Matrix {
 
   /// Rows [first_row, first_row + rows), which must be there, as doubles. Unless rereadable(), once.
   virtual void read(std::int64_t first_row, std::int64_t rows, std::vector<ColumnSink> sinks) = 0;
+  /// Rows [first_row, first_row + rows) of the first columns, where these lie in the file as they do here, as floats:
+  /// false otherwise, and nothing is read.
+  virtual bool read_floats(std::int64_t /*first_row*/, std::int64_t /*rows*/, std::int64_t /*columns*/,
+                           float* /*values*/) {
+    return false;
+  }
   /// Whether any rows can be read, at any time, without reading others.
   [[nodiscard]] virtual bool rereadable() const { return true; }
   /// A hint: these rows will be read soon.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/nearest.hpp>
 #include <linear_ddp/data/excerpt.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
 
 namespace ddp {
@@ -30,8 +32,12 @@ class JoinedMatrix final : public Matrix {
       if (left == sink.count) continue;
       of_right.push_back({sink.column + left - left_columns, sink.count - left, sink.values + left, sink.stride});
     }
-    if (!of_left.empty()) left_->read(first_row, rows, std::move(of_left));
-    if (!of_right.empty()) right_->read(first_row, rows, std::move(of_right));
+    // What is read once is checked as a whole, wanted or not.
+    if (!of_left.empty() || !left_->rereadable()) left_->read(first_row, rows, std::move(of_left));
+    if (!of_right.empty() || !right_->rereadable()) right_->read(first_row, rows, std::move(of_right));
+  }
+  bool read_floats(std::int64_t first_row, std::int64_t rows, std::int64_t columns, float* values) override {
+    return left_->read_floats(first_row, rows, columns, values);
   }
   [[nodiscard]] bool rereadable() const override { return left_->rereadable() && right_->rereadable(); }
   void will_need(std::int64_t first_row, std::int64_t rows) const override { left_->will_need(first_row, rows); }
@@ -47,31 +53,106 @@ std::vector<std::string> names_of(const Matrix& matrix, const std::string& key) 
   return names;
 }
 
-/// Adds where some columns go, [rows, columns.size()] from `values` on.
-void add_sinks(std::vector<ColumnSink>& sinks, const std::vector<std::int64_t>& columns, double* values) {
+/// Columns of a matrix that are neighbours there, and in the rows of values that they are read into.
+struct Place {
+  std::size_t column, count, offset;
+};
+
+std::vector<Place> places_of(const std::vector<std::int64_t>& columns) {
+  std::vector<Place> places;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (i > 0 && columns[i] == columns[i - 1] + 1) {
-      ++sinks.back().count;
+      ++places.back().count;
     } else {
-      sinks.push_back({static_cast<std::size_t>(columns[i]), 1, values + i, columns.size()});
+      places.push_back({static_cast<std::size_t>(columns[i]), 1, i});
     }
   }
+  return places;
 }
 
-TableShare read_share(MatrixTable& table, const ColumnSelection& selection, std::int64_t first_row,
-                      std::int64_t end_row) {
+void add_sinks(std::vector<ColumnSink>& sinks, const std::vector<Place>& places, std::size_t columns, double* values) {
+  for (const Place& place : places) sinks.push_back({place.column, place.count, values + place.offset, columns});
+}
+
+/// Features that are read when they are wanted.
+class MatrixFeatures final : public FeatureSource {
+ public:
+  MatrixFeatures(std::unique_ptr<MatrixTable> table, std::vector<std::string> names)
+      : FeatureSource(std::move(names)), table_(std::move(table)), places_(places_of(table_->selected.features)) {}
+
+  using FeatureSource::read;
+  void read(std::span<const std::int64_t> rows, double* x) override {
+    const auto width = static_cast<std::size_t>(columns());
+    double* to = x;
+    each_run(rows, [&](std::int64_t first_row, std::int64_t count) {
+      sinks_.clear();
+      add_sinks(sinks_, places_, width, to);
+      table_->matrix->read(first_row, count, sinks_);
+      to += count * columns();
+    });
+    require_finite(rows, std::span<const double>(x, to));
+  }
+  /// Without the way through double where the file has what is wanted.
+  void read(std::span<const std::int64_t> rows, float* x) override {
+    const bool first_columns = places_.size() == 1 && places_[0].column == 0;
+    std::size_t done = 0;
+    each_run(rows, [&](std::int64_t first_row, std::int64_t count) {
+      const std::size_t numel = static_cast<std::size_t>(count * columns());
+      if (!first_columns || !table_->matrix->read_floats(first_row, count, columns(), x)) return;
+      require_finite(rows.subspan(done), std::span<const float>(x, numel));
+      x += numel;
+      done += static_cast<std::size_t>(count);
+    });
+    if (done == 0) FeatureSource::read(rows, x);
+  }
+  void will_need(std::span<const std::int64_t> rows) const override {
+    each_run(rows, [&](std::int64_t first, std::int64_t count) { table_->matrix->will_need(first, count); });
+  }
+  std::string name_row(std::int64_t row) const override { return fmt::format("{}, row {}", table_->file.path(), row); }
+
+ private:
+  template <class T>
+  void require_finite(std::span<const std::int64_t> rows, std::span<const T> x) const {
+    std::size_t others = 0;
+    for (const T value : x)
+      others += static_cast<std::size_t>(!std::isfinite(value));  // all of them: that is vectorized
+    if (others == 0) return;
+    const auto at = static_cast<std::size_t>(
+        std::find_if_not(x.begin(), x.end(), [](T value) { return std::isfinite(value); }) - x.begin());
+    throw UseError(fmt::format("{}, column {} (both from 0): {} is not a finite number; complete the row or remove it",
+                               name_row(rows[at / names().size()]), excerpt(names()[at % names().size()]), x[at]));
+  }
+
+  /// Calls visit(first row, number) for rows that are neighbours in the file too.
+  template <class Visit>
+  static void each_run(std::span<const std::int64_t> rows, const Visit& visit) {
+    for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+      for (end = begin + 1; end < rows.size() && rows[end] == rows[end - 1] + 1; ++end) {
+      }
+      visit(rows[begin], static_cast<std::int64_t>(end - begin));
+    }
+  }
+
+  std::unique_ptr<MatrixTable> table_;
+  std::vector<Place> places_;
+  std::vector<ColumnSink> sinks_;
+};
+
+TableShare read_share(MatrixTable& table, const ColumnSelection& selection, bool leaves_features,
+                      std::int64_t first_row, std::int64_t end_row) {
   TableShare share = empty_share(table.file, table.names, table.selected);
   share.first_row = first_row;
   share.rows = end_row - first_row;
-  const auto rows = static_cast<std::size_t>(share.rows);
-  share.features.resize(rows * share.feature_names.size());
-  share.targets.resize(rows * share.target_names.size());
-  share.weights.resize(rows * table.selected.weights.size());
   std::vector<ColumnSink> sinks;
-  add_sinks(sinks, table.selected.features, share.features.data());
-  add_sinks(sinks, table.selected.targets, share.targets.data());
-  add_sinks(sinks, table.selected.weights, share.weights.data());
-  table.matrix->read(first_row, share.rows, std::move(sinks));
+  const auto take = [&](const std::vector<std::int64_t>& columns, std::vector<double>& values) {
+    values.resize(static_cast<std::size_t>(share.rows) * columns.size());
+    if (share.rows == 0) return;  // and no place for any
+    add_sinks(sinks, places_of(columns), columns.size(), values.data());
+  };
+  if (!leaves_features) take(table.selected.features, share.features);
+  take(table.selected.targets, share.targets);
+  take(table.selected.weights, share.weights);
+  if (!sinks.empty() || !leaves_features) table.matrix->read(first_row, share.rows, std::move(sinks));
   require_usable(share, table.selected, selection);
   return share;
 }
@@ -122,12 +203,15 @@ void take_matrices(MatrixTable& table, const OpenMatrix& open, const ArrayKeys& 
   table.selected = select_columns_of(table.file, table.names, completed);
 }
 
-TableShare read_matrix_table(const World& world, MatrixTable& table, const ColumnSelection& selection) {
-  const std::int64_t rows = table.matrix->rows();
+TableShare read_matrix_table(const World& world, std::unique_ptr<MatrixTable> table, const ColumnSelection& selection) {
+  const std::int64_t rows = table->matrix->rows();
+  const bool leaves_features =
+      selection.leaves_features && selection.missing == Missing::error && table->matrix->rereadable();
   TableShare share = agree(world, [&] {
-    return read_share(table, selection, share_begin(rows, world.rank(), world.size()),
+    return read_share(*table, selection, leaves_features, share_begin(rows, world.rank(), world.size()),
                       share_begin(rows, world.rank() + 1, world.size()));
   });
+  if (leaves_features) share.source = std::make_shared<MatrixFeatures>(std::move(table), share.feature_names);
   place_share(world, share);
   return share;
 }

@@ -36,7 +36,8 @@ using OpenMatrix = std::function<std::unique_ptr<Matrix>(const std::string& key)
 void take_matrices(MatrixTable& table, const OpenMatrix& open, const ArrayKeys& keys, const ColumnSelection& selection);
 
 /// Collective. Every rank reads its share of the rows.
-[[nodiscard]] TableShare read_matrix_table(const World& world, MatrixTable& table, const ColumnSelection& selection);
+[[nodiscard]] TableShare read_matrix_table(const World& world, std::unique_ptr<MatrixTable> table,
+                                           const ColumnSelection& selection);
 
 /// " ; it has 'a', 'b'", or "; did you mean 'a'?": what follows a key that is not there.
 [[nodiscard]] std::string key_suggestion(const std::string& wanted, const std::vector<std::string>& keys);

@@ -10,7 +10,7 @@
 namespace ddp {
 
 TableShare read_npy_table(const World& world, const std::string& path, const ColumnSelection& selection) {
-  const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
+  auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     auto bytes = std::make_unique<FilePart>(path, opened.file, 0, opened.file.size());
     const ArrayLayout layout = read_npy_header(*bytes);
     if (layout.shape.size() == 1 && selection.contents != Contents::targets_only) {
@@ -19,7 +19,7 @@ TableShare read_npy_table(const World& world, const std::string& path, const Col
     }
     take_matrix(opened, std::make_unique<StoredMatrix>(std::move(bytes), layout), selection);
   });
-  return read_matrix_table(world, *table, selection);
+  return read_matrix_table(world, std::move(table), selection);
 }
 
 }  // namespace ddp

@@ -47,7 +47,7 @@ std::unique_ptr<Matrix> open_array(const InputFile& file, const std::string& key
 TableShare read_npz_table(const World& world, const std::string& path, const ArrayKeys& keys,
                           const ColumnSelection& selection) {
   std::vector<std::pair<std::string, ZipMember>> used;
-  const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
+  auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     const auto members = read_zip_directory(opened.file);
     const auto open = [&](const std::string& key) {
       used.emplace_back(key, find_array(opened.file, members, key));
@@ -56,7 +56,7 @@ TableShare read_npz_table(const World& world, const std::string& path, const Arr
     take_matrices(opened, open, keys, selection);
   });
   for (const auto& [key, member] : used) require_zip_crc(world, name_of(table->file, key), table->file, member);
-  return read_matrix_table(world, *table, selection);
+  return read_matrix_table(world, std::move(table), selection);
 }
 
 }  // namespace ddp

@@ -81,7 +81,8 @@ std::optional<NumberDecoder> decoder(std::string_view Type::*spelling, std::stri
       std::find_if(std::begin(types), std::end(types), [&](const Type& t) { return t.*spelling == name; });
   if (known == std::end(types)) return std::nullopt;
   const bool swapped = big_endian == (std::endian::native == std::endian::little);
-  return NumberDecoder{known->bytes, swapped ? known->swapped : known->native};
+  return NumberDecoder{known->bytes, !swapped && known->native == decode<float, false>,
+                       swapped ? known->swapped : known->native};
 }
 
 }  // namespace

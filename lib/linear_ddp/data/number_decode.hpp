@@ -9,6 +9,7 @@ namespace ddp {
 /// Numbers of one type, converted to double (the nearest one, for integers above 2^53).
 struct NumberDecoder {
   std::size_t element_bytes = 0;
+  bool is_float = false;  ///< this processor's
   /// Reads `count` elements that follow each other and writes them `out_stride` doubles apart.
   void (*decode)(const char* in, std::size_t count, double* out, std::size_t out_stride) = nullptr;
 };

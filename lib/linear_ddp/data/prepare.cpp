@@ -9,6 +9,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/data/labels.hpp>
 #include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/launch/collectives.hpp>
@@ -101,6 +102,10 @@ void append_file(TableShare& share, TableShare next) {
   }
   share.labels = labels.take();
 
+  if ((share.source == nullptr) != (next.source == nullptr)) {
+    throw UseError(fmt::format("{}: not stored as {} is; the files of a table are of one kind", next.path, share.path));
+  }
+  if (share.source) share.source = joined(share.source, share.total_rows, next.source);
   share.pieces.push_back({share.total_rows + next.first_row, next.rows});
   share.rows += next.rows;
   share.total_rows += next.total_rows;

@@ -36,12 +36,12 @@ std::unique_ptr<Matrix> open_tensor(const InputFile& file, const SafetensorsHead
 
 TableShare read_safetensors_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                   const ColumnSelection& selection) {
-  const auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
+  auto table = open_matrix_table(world, path, [&](MatrixTable& opened) {
     const SafetensorsHeader header = read_safetensors_header(opened.file);
     const auto open = [&](const std::string& key) { return open_tensor(opened.file, header, key); };
     take_matrices(opened, open, keys, selection);
   });
-  return read_matrix_table(world, *table, selection);
+  return read_matrix_table(world, std::move(table), selection);
 }
 
 }  // namespace ddp

@@ -9,6 +9,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/excerpt.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/data/labels.hpp>
 #include <linear_ddp/data/number.hpp>
 #include <linear_ddp/data/table_share.hpp>
@@ -63,6 +64,14 @@ TableShare take_rows(TableShare& share, const std::vector<bool>& rows_of_table) 
   }
   std::vector<bool> stays = takes;
   stays.flip();
+  if (share.source) {
+    std::vector<std::int64_t> marked, others;
+    for (std::int64_t row = 0; row < share.total_rows; ++row) {
+      (rows_of_table[static_cast<std::size_t>(row)] ? marked : others).push_back(row);
+    }
+    taken.source = selected(share.source, std::move(marked));
+    share.source = selected(share.source, std::move(others));
+  }
   taken.features = take_rows(share.features, stays);
   taken.targets = take_rows(share.targets, stays);
   taken.weights = take_rows(share.weights, stays);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
@@ -46,6 +47,27 @@ void StoredMatrix::read(std::int64_t first_row, std::int64_t rows, std::vector<C
     read_rows(first_row, static_cast<std::size_t>(rows), sinks);
   }
   bytes_->finish();
+}
+
+bool StoredMatrix::read_floats(std::int64_t first_row, std::int64_t rows, std::int64_t columns, float* values) {
+  if (!decoder_.is_float || fortran_order_) return false;
+  const auto width = static_cast<std::size_t>(columns), all = static_cast<std::size_t>(this->columns());
+  const std::size_t row_bytes = all * sizeof(float);
+  const std::size_t most = std::max<std::size_t>(1, read_block_bytes / row_bytes);
+  const auto count = static_cast<std::size_t>(rows);
+  for (std::size_t done = 0; done < count; done += most, values += most * width) {
+    const std::size_t now = std::min(most, count - done);
+    const std::int64_t offset = (first_row + static_cast<std::int64_t>(done)) * static_cast<std::int64_t>(row_bytes);
+    if (width == all) {
+      bytes_->read_all(data_begin_ + offset, std::span(reinterpret_cast<char*>(values), now * row_bytes));
+      continue;
+    }
+    const char* from = read_block(offset, now * row_bytes).data();
+    for (std::size_t row = 0; row < now; ++row) {
+      std::memcpy(values + row * width, from + row * row_bytes, width * sizeof(float));
+    }
+  }
+  return true;
 }
 
 void StoredMatrix::will_need(std::int64_t first_row, std::int64_t rows) const {

@@ -27,6 +27,7 @@ class StoredMatrix final : public Matrix {
   /// Throws UseError when the shape does not fill the bytes.
   StoredMatrix(std::unique_ptr<ByteSource> bytes, const ArrayLayout& layout);
   void read(std::int64_t first_row, std::int64_t rows, std::vector<ColumnSink> sinks) override;
+  bool read_floats(std::int64_t first_row, std::int64_t rows, std::int64_t columns, float* values) override;
   [[nodiscard]] bool rereadable() const override { return bytes_->rereadable(); }
   void will_need(std::int64_t first_row, std::int64_t rows) const override;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,8 @@
 #include <linear_ddp/launch/world.hpp>
 
 namespace ddp {
+
+class FeatureSource;
 
 /// What a target is: a number, or the name of a class (any text, a number's too).
 enum class TargetKind { numbers, labels };
@@ -28,6 +31,8 @@ struct ColumnSelection {
   TargetKind target_kind = TargetKind::numbers;
   Missing missing = Missing::error;
   Contents contents = Contents::both;  ///< one without the other: all columns
+  /// Features that can be read again may stay in their files: TableShare::source.
+  bool leaves_features = false;
 };
 
 /// The selection carried out: column numbers in the order in which they were asked for.
@@ -74,13 +79,14 @@ struct RowRange {
 struct TableShare {
   std::vector<std::string> feature_names, target_names;
   std::int64_t total_rows = 0, first_row = 0, rows = 0;
-  std::vector<double> features;      ///< [rows, feature_names.size()], row-major
-  std::vector<double> targets;       ///< [rows, target_names.size()], row-major; with labels: indices into them
-  std::string path;                  ///< where it was read from, for messages; may be empty
-  std::vector<double> weights;       ///< [rows], or empty: all 1
-  std::vector<std::string> labels;   ///< the classes; a reader leaves it empty where targets are numbers
-  std::vector<RowRange> pieces;      ///< where the rows are, one range a file; empty: one, from first_row on
-  std::vector<std::string> notices;  ///< what a person should know; the same on all ranks
+  std::vector<double> features;           ///< [rows, feature_names.size()], row-major; empty with a source
+  std::vector<double> targets;            ///< [rows, target_names.size()], row-major; with labels: indices into them
+  std::string path;                       ///< where it was read from, for messages; may be empty
+  std::vector<double> weights;            ///< [rows], or empty: all 1
+  std::vector<std::string> labels;        ///< the classes; a reader leaves it empty where targets are numbers
+  std::vector<RowRange> pieces;           ///< where the rows are, one range a file; empty: one, from first_row on
+  std::vector<std::string> notices;       ///< what a person should know; the same on all ranks
+  std::shared_ptr<FeatureSource> source;  ///< of the whole table's features, where they stayed in their files
 
   /// Where this rank's rows are in the table, in their order.
   [[nodiscard]] std::vector<RowRange> ranges() const;
@@ -91,6 +97,7 @@ struct TableShare {
 
 /// Collective. Each rank reads and parses only its share of the file. Throws AgreedError: file, line (or byte), column
 /// with its name, the offending text, what was expected. Gaps that `selection.missing` allows are NaN in the share.
+/// (Features that stay in their files are looked at when they are read.)
 [[nodiscard]] TableShare read_text_table(const World& world, const std::string& path, const TextFormat& format,
                                          const ColumnSelection& selection);
 [[nodiscard]] TableShare read_npy_table(const World& world, const std::string& path, const ColumnSelection& selection);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <linear_ddp/base/checked.hpp>
+#include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/launch/mpi_check.hpp>
@@ -65,8 +66,8 @@ void publish(const World& world) {
 
 }  // namespace
 
-/// Memory of the system's that several processes map. Not MPI_Win_allocate_shared's: in Open MPI 4.1 that hangs when
-/// /dev/shm is too small, as in containers, and to free it is collective, which a destructor must not be.
+/// Memory of the system's, which several processes may map. Not MPI_Win_allocate_shared's: in Open MPI 4.1 that hangs
+/// when /dev/shm is too small, as in containers, and to free it is collective, which a destructor must not be.
 class SharedArray::Mapping {
  public:
   explicit Mapping(std::size_t bytes) : bytes_(bytes) {}
@@ -88,6 +89,14 @@ class SharedArray::Mapping {
       if (fstat(file, &status) != 0) return errno;
       return static_cast<std::size_t>(status.st_size) == bytes_ ? 0 : ENOENT;  // another host's, of that name
     });
+  }
+  /// For this process alone. Huge pages: to bring them in takes as long as to fill them, else several times that.
+  int create() {
+    void* data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return errno;
+    data_ = data;
+    (void)madvise(data_, bytes_, MADV_HUGEPAGE);  // where there are none, small ones do
+    return 0;
   }
   [[nodiscard]] float* data() const noexcept { return static_cast<float*>(data_); }
 
@@ -121,8 +130,13 @@ SharedArray::SharedArray(const World& world, std::int64_t size, int part)
     : size_(narrow<std::size_t>(size, "the number of values")), holder_(world.rank()) {
   const std::size_t bytes = checked_product(size_, sizeof(float), "the bytes of the data");
   if (world.size() > 1 && size > 0) share(world, bytes, part);
+  is_shared_ = mapping_ != nullptr;
   agree(world, [&] {
-    if (!mapping_) own_.resize(size_);
+    if (mapping_ || size_ == 0) return;
+    mapping_ = std::make_unique<Mapping>(bytes);
+    const int error = mapping_->create();
+    if (error != 0)
+      fail(fmt::format("get {} bytes of memory for the data", bytes), std::generic_category().message(error));
   });
 }
 

@@ -34,7 +34,7 @@ class SharedArray {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] float operator[](std::size_t i) const noexcept { return data()[i]; }
-  [[nodiscard]] bool is_shared() const noexcept { return mapping_ != nullptr; }
+  [[nodiscard]] bool is_shared() const noexcept { return is_shared_; }
   /// Why the ranks of this host do not share, though they are several; else empty.
   [[nodiscard]] const std::string& why_not_shared() const noexcept { return why_not_shared_; }
 
@@ -49,6 +49,7 @@ class SharedArray {
   std::vector<float> own_;
   std::unique_ptr<Mapping> mapping_;
   std::size_t size_ = 0;
+  bool is_shared_ = false;
   int holder_ = 0;  ///< the first of the ranks that have this copy
   std::string why_not_shared_;
 };

@@ -36,7 +36,7 @@ class Pieces {
   void each(const Visit& visit) {
     for (std::int64_t row = begin_; row < end_; row += most_) {
       const std::int64_t rows = std::min(most_, end_ - row);
-      Batch batch{rows, data_.x.data() + row * data_.in, data_.y.data() + row * data_.out,
+      Batch batch{rows, x_of(row, rows), data_.y.data() + row * data_.out,
                   data_.weights.empty() ? nullptr : data_.weights.data() + row};
       if (!device_.memory_is_host()) {
         x_.upload({batch.x, static_cast<std::size_t>(rows * data_.in)});
@@ -52,11 +52,22 @@ class Pieces {
   [[nodiscard]] std::int64_t most_rows() const { return most_; }
 
  private:
+  /// On the host.
+  const float* x_of(std::int64_t first_row, std::int64_t count) {
+    if (!data_.source) return data_.x.data() + first_row * data_.in;
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+    std::iota(rows.begin(), rows.end(), first_row);
+    read_.resize(static_cast<std::size_t>(count * data_.in));
+    data_.copy_x(rows, read_.data());
+    return read_.data();
+  }
+
   static constexpr std::int64_t piece_numel = 8 << 20;
   Device& device_;
   const Dataset& data_;
   std::int64_t begin_, end_, most_;
   Buffer<float> x_, y_, weights_;
+  std::vector<float> read_;
 };
 
 /// A loss as a sum and what it is divided by.

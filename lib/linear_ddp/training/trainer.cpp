@@ -70,10 +70,12 @@ Step Trainer::run_step(std::int64_t epoch, std::int64_t batch) {
   optimizer_.prepare();
   for (;; ++batch) {
     const Step step = source_.load(epoch, batch);
-    run_batch(step);
     const bool ends_epoch = batch + 1 == source_.batches_per_epoch();
     const bool is_last = step.part.last && (steps_left_ == 1 || (ends_epoch && epochs_left_ == 1));
-    if (!is_last) source_.prepare(ends_epoch ? epoch + 1 : epoch, ends_epoch ? 0 : batch + 1);
+    const std::int64_t next_epoch = ends_epoch ? epoch + 1 : epoch, next_batch = ends_epoch ? 0 : batch + 1;
+    if (!is_last) source_.read_ahead(next_epoch, next_batch);
+    run_batch(step);
+    if (!is_last) source_.prepare(next_epoch, next_batch);
     if (step.part.last) return step;
   }
 }
