@@ -23,6 +23,58 @@ std::string file_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Mean squared error of a model on a table.
+double mse_of(const std::string& model, const std::string& table, const std::vector<std::string>& more = {}) {
+  const ScratchFolder scratch;
+  std::vector<std::string> arguments{"evaluate", "--model", model, "--data", table, "--metrics", scratch / "m.jsonl"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  train(1, arguments);
+  return read_metrics(scratch / "m.jsonl").back()["mse"];
+}
+
+TEST(ProgramCases, P40_AModelKnowsWhereItsIndicesStart) {
+  const ScratchFolder scratch;
+  const std::string one = case_file("P40-one-based.svm"), zero = case_file("P40-zero-based.svm");
+  const auto trained_on = [&](const std::string& table, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--data",
+                                       table,
+                                       "--init",
+                                       "zeros",
+                                       "--lr",
+                                       "0.3",
+                                       "--global-batch",
+                                       "full",
+                                       "--epochs",
+                                       "300",
+                                       "--quiet",
+                                       "--save",
+                                       scratch / "m.safetensors"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    train(1, arguments);
+    return scratch / "m.safetensors";
+  };
+  std::string model = trained_on(zero, {"--zero-based"});
+  EXPECT_LT(mse_of(model, zero), 1e-10);
+  // Its features are 0 and 1: there is no 2.
+  expect_refusal(1, {"evaluate", "--model", model, "--data", one}, 2,
+                 AllOf(HasSubstr("the index 2"), HasSubstr("2 features, 0 to 1")));
+  model = trained_on(one, {});
+  EXPECT_LT(mse_of(model, zero, {"--zero-based"}), 1e-10);
+  expect_refusal(1, {"evaluate", "--model", model, "--data", zero}, 2, HasSubstr("--zero-based"));
+}
+
+TEST(ProgramCases, D11_ATableMayHaveAnIndexLessThanTheModels) {
+  // y = 1 + 2a - 3b on rows whose b is 0, and nowhere given.
+  const ScratchFolder scratch;
+  const std::string model = scratch / "m.safetensors", table = scratch / "a.svm";
+  std::ofstream(table) << "3 1:1\n5 1:2\n1\n";
+  train(2, {"--data", case_file("P40-one-based.svm"), "--valid", table, "--init", "zeros", "--lr", "0.3",
+            "--global-batch", "full", "--epochs", "300", "--quiet", "--save", model});
+  EXPECT_LT(mse_of(model, table), 1e-10);
+  train(3, {"predict", "--model", model, "--data", table, "--out", scratch / "p.csv", "--quiet"});
+  EXPECT_EQ(occurrences(file_bytes(scratch / "p.csv"), "\n"), 4U);
+}
+
 TEST(ProgramCases, P42_QueriesAreIgnoredWithOneNotice) {
   const auto outcome = train(3, {"--data", case_file("P42-qid-comment.svm")});
   EXPECT_EQ(occurrences(outcome.err, "qid:"), 1U) << outcome.err;
