@@ -15,9 +15,11 @@ namespace {
 TableShare read_valid(const World& world, const TrainOptions& options, const ColumnSelection& given,
                       const TableShare& training) {
   ColumnSelection columns = given;
-  const auto format = format_of(options.valid);
-  const bool is_table = format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy;
-  if (is_table && !repeated_name(training.feature_names)) {
+  const auto given_format = options.file.format;
+  const auto format = given_format == FileFormat::by_extension ? format_of(options.valid) : given_format;
+  const bool has_columns = format == FileFormat::csv || format == FileFormat::tsv || format == FileFormat::npy ||
+                           format == FileFormat::libsvm;
+  if (has_columns && !repeated_name(training.feature_names)) {
     columns.features = training.feature_names;
     columns.targets = training.target_names;
     columns.excluded.clear();

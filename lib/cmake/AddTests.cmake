@@ -38,13 +38,15 @@ function(_add_mpi_entry entry executable ranks labels)
     ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}" SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
 endfunction()
 
-# add_cli_test(cli/x_test): one executable, one CTest entry; runs programs, most of all linear_ddp, on up to 4 ranks.
+# add_cli_test(cli/x_test [LABELS ...]): one executable, one CTest entry; runs programs, most of all linear_ddp, on up
+# to 4 ranks.
 function(add_cli_test path)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS")
   get_filename_component(name ${path} NAME)
   add_executable(${name} ${path}.cpp)
   target_link_libraries(${name} PRIVATE subprocess GTest::gtest_main)
   add_dependencies(${name} linear_ddp_app)
   add_test(NAME cli.${name} COMMAND ${name})
-  set_tests_properties(cli.${name} PROPERTIES LABELS cli PROCESSORS 4 TIMEOUT 300
+  set_tests_properties(cli.${name} PROPERTIES LABELS "cli;${arg_LABELS}" PROCESSORS 4 TIMEOUT 300
     ENVIRONMENT "${LINEAR_DDP_MPI_ENVIRONMENT}")
 endfunction()

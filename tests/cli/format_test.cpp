@@ -92,19 +92,6 @@ TEST(Formats, AGapIsNotFilledWithTheMeanOfAnotherTable) {
                  AllOf(HasSubstr("--labels"), HasSubstr("predict")));
 }
 
-TEST(Formats, QueriesAreIgnoredWithOneNotice) {
-  const auto outcome = train(3, {"--data", data_path("cases/P42-qid-comment.svm")});
-  EXPECT_EQ(occurrences(outcome.err, "qid:"), 1U) << outcome.err;
-}
-
-TEST(Formats, AFeatureOfOneRankIsOneOfAll) {
-  const ScratchFolder scratch;
-  train(4, {"--data", data_path("cases/D11-rank-columns.svm"), "--no-bias", "--init", "zeros", "--epochs", "20000",
-            "--lr", "0.2", "--global-batch", "full", "--save", scratch / "m.safetensors"});
-  const auto weight = read_safetensors(scratch / "m.safetensors").at("weight").floats();
-  EXPECT_THAT(weight, ::testing::ElementsAre(FloatNear(1, 1e-5F), 0.0F, FloatNear(2, 1e-5F)));
-}
-
 TEST(Formats, OptionsForOthersAreRefused) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> wrong{
       {"P20-c.npy", {"--header", "no"}},

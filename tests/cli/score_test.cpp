@@ -94,56 +94,6 @@ TEST(Optimum, OfDiabetesHasItsR2) {
   }
 }
 
-/// Case N05: the smaller label is class 0, whatever the two are called.
-TEST(Binary, EachCodingOfTwoClassesIsTheSame) {
-  for (const char* file : {"N05-01.csv", "N05-pm1.csv", "N05-12.csv", "N05-03.csv"}) {
-    const ScratchFolder scratch;
-    const auto end =
-        end_of(2, {"--data", data_path(std::string("cases/") + file), "--task", "binary", "--global-batch", "full",
-                   "--epochs", "5000", "--lr", "0.5", "--evaluate-train", "--save", scratch / "m.safetensors"});
-    EXPECT_NEAR(end["train_scores"]["log_loss"], 0.412997805841602, 1e-7) << file;
-    const StoredFile model = read_safetensors(scratch / "m.safetensors");
-    EXPECT_NEAR(model.at("bias").floats()[0], -0.60701379292571, 1e-5) << file;
-    EXPECT_NEAR(model.at("weight").floats()[0], 1.21402758585142, 1e-5) << file;
-  }
-}
-
-/// Case D05: rows that pad the ranks' shares would make the accuracy 0.625 on 4 ranks, 0.667 on 2.
-TEST(Binary, EveryRowCountsOnceInTheAccuracy) {
-  for (const int ranks : {1, 2, 3, 4, 7}) {
-    const auto end = end_of(ranks, {"--data", data_path("cases/D05-eval-five.csv"), "--task", "binary",
-                                    "--global-batch", "full", "--epochs", "2000", "--lr", "0.5", "--evaluate-train"});
-    EXPECT_DOUBLE_EQ(end["train_scores"]["accuracy"], 0.6) << ranks;
-    EXPECT_NEAR(end["train_scores"]["log_loss"], 0.589897415388956, 1e-7) << ranks;
-  }
-}
-
-/// Case D09: rows sorted by class, one class a rank.
-TEST(Multiclass, AClassMayBeAbsentOnARank) {
-  const ScratchFolder scratch;
-  const auto end = end_of(3, {"--data", data_path("cases/D09-sorted-classes.csv"), "--task", "multiclass", "--init",
-                              "zeros", "--global-batch", "full", "--steps", "1", "--lr", "0.1", "--evaluate-train",
-                              "--save", scratch / "m.safetensors"});
-  const StoredFile model = read_safetensors(scratch / "m.safetensors");
-  const double expected[] = {-1.0 / 18, -1.0 / 18, -1.0 / 18, 17.0 / 180, 1.0 / 9, -7.0 / 180};
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(model.at("weight").floats()[i], expected[i], 1e-7);
-  EXPECT_EQ(end["train_scores"]["rows"], 6);
-}
-
-/// Case N04: exp overflows where the loss does not.
-TEST(Overflow, OfExpIsNoneOfTheLoss) {
-  const ScratchFolder scratch;
-  write_file(scratch / "two.csv", "x,label\n1000,1\n1000,1\n1000,0\n");
-  write_file(scratch / "three.csv", "x,label\n1000,0\n1000,1\n1000,2\n1000,2\n");
-  const auto loss_of = [&](const char* file, const char* task) {
-    const auto end = end_of(2, {"--data", scratch / file, "--task", task, "--no-bias", "--init", "zeros", "--lr", "1",
-                                "--steps", "1", "--global-batch", "full", "--evaluate-train"});
-    return end["train_scores"]["log_loss"].get<double>();
-  };
-  EXPECT_NEAR(loss_of("two.csv", "binary"), 500000.0 / 9, 0.02);  // a float weight
-  EXPECT_NEAR(loss_of("three.csv", "multiclass"), 125000, 0.05);
-}
-
 class Predict : public ::testing::Test {
  protected:
   std::string path(const std::string& name) { return scratch_ / name; }

@@ -35,13 +35,6 @@ TEST(DefaultRun, RunsAloneToo) {
   EXPECT_EQ(run({LINEAR_DDP_PROGRAM}).status, 0);
 }
 
-TEST(Output, HasNoControlCharactersAndEachEpochOnce) {
-  const auto outcome = train(4, {"--data", data_path("cases/BASE.csv"), "--target", "y", "--epochs", "5"});
-  EXPECT_THAT(outcome.out, Not(HasSubstr("\r")));
-  EXPECT_THAT(outcome.out, Not(HasSubstr("\033")));
-  EXPECT_EQ(occurrences(outcome.out, "\nepoch "), 5U) << outcome.out;
-}
-
 TEST(Output, QuietPrintsNothing) {
   const auto outcome = train(2, {"--quiet"});
   EXPECT_THAT(outcome.out, IsEmpty());
@@ -61,24 +54,6 @@ TEST(Example, OwnTrainingReachesTheRoundingOfFloat) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   // y = 3 x0 - 2 x7 + 1 has no noise: the loss ends at the rounding of float, squared.
   EXPECT_THAT(outcome.out, ContainsRegex("step 400  loss [0-9.]+e-1[0-9]"));
-}
-
-/// Loss of a zero-parameter full-batch model: the mean of y². BASE.csv's is 2 · 10.53515625, its gradient descent
-/// exact.
-TEST(FullBatch, FirstStepsDoNotDependOnTheNumberOfRanks) {
-  std::vector<std::vector<double>> losses;
-  for (const int ranks : {1, 2, 3, 4}) {
-    const ScratchFolder scratch;
-    train(ranks, {"--data", data_path("cases/BASE.csv"), "--target", "y", "--global-batch", "full", "--steps", "5",
-                  "--init", "zeros", "--lr", "0.1", "--metrics", scratch / "m.jsonl"});
-    losses.emplace_back();
-    for (const auto& event : read_metrics(scratch / "m.jsonl")) {
-      if (event["event"] == "step") losses.back().push_back(event["loss"]);
-    }
-    ASSERT_EQ(losses.back().size(), 5U);
-    EXPECT_NEAR(losses.back()[0], 2 * 10.53515625, 1e-5);
-    for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses.back()[i], losses[0][i], 1e-5 * losses[0][i]);
-  }
 }
 
 struct Trained {
@@ -101,35 +76,12 @@ std::vector<std::string> full_batch(const std::string& file, const std::string& 
   return rest;
 }
 
-TEST(FullBatch, OneStepOverFiveRowsCountsEveryRowOnce) {
-  // x = 1 … 5, y = 2 x, from w = 0: w = 2 lr · Σ 2x² / 5 = 0.44. A mean of the ranks' means would give 0.503 or 0.433.
-  for (const int ranks : {1, 2, 3, 4}) {
-    const auto model = trained(ranks, full_batch("cases/D03-five-rows.csv", "y",
-                                                 {"--no-bias", "--init", "zeros", "--lr", "0.01", "--steps", "1"}));
-    EXPECT_FLOAT_EQ(model.weight[0], 0.44F) << ranks << " ranks";
-  }
-}
-
 TEST(FullBatch, AverageRanksIsTheMeanOfTheRanksMeans) {
   // Rows 1, 3, 5 on rank 0 and 2, 4 on rank 1: w = 4 lr · (35 / 3 + 20 / 2) / 2.
   const auto model = trained(2, full_batch("cases/D03-five-rows.csv", "y",
                                            {"--no-bias", "--init", "zeros", "--lr", "0.01", "--steps", "1",
                                             "--no-shuffle", "--average", "ranks"}));
   EXPECT_NEAR(model.weight[0], 0.04 * (35.0 / 3 + 10) / 2, 1e-6);
-}
-
-TEST(FullBatch, FewerRowsThanRanks) {
-  for (const int ranks : {1, 4, 7}) {
-    const auto model = trained(ranks, full_batch("cases/D01-three-rows.csv", "y",
-                                                 {"--no-bias", "--init", "zeros", "--lr", "0.01", "--steps", "1"}));
-    EXPECT_NEAR(model.weight[0], 0.56 / 3, 1e-7) << ranks << " ranks";
-  }
-}
-
-TEST(MiniBatches, EndTogetherWhenTheRowsDoNotDivide) {
-  const auto model = trained(2, {"--data", data_path("cases/D03-five-rows.csv"), "--target", "y", "--global-batch", "2",
-                                 "--no-bias", "--lr", "0.01", "--epochs", "50"});
-  EXPECT_NEAR(model.weight[0], 2, 1e-5);
 }
 
 TEST(MiniBatches, TheSameOrderForAnyNumberOfRanks) {
@@ -158,23 +110,6 @@ TEST(Diabetes, ReachesTheLeastSquaresOptimum) {
     for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(model.weight[i], raw[i], 1e-5 * (1 + std::abs(raw[i])));
     EXPECT_NEAR(model.bias[0], -334.5671385187872, 1e-5 * 334.5671385187872);
   }
-}
-
-TEST(Standardize, AConstantColumnKeepsWeightZero) {
-  const auto model = trained(3, full_batch("cases/N02-constant.csv", "y",
-                                           {"--standardize", "--init", "zeros", "--epochs", "500", "--lr", "0.1"}));
-  EXPECT_EQ(model.weight.size(), 2U);
-  const std::size_t constant = model.weight[0] == 0 ? 0 : 1;
-  EXPECT_EQ(model.weight[constant], 0);
-  EXPECT_NEAR(model.weight[1 - constant], 2, 1e-5);
-  EXPECT_NEAR(model.bias[0], 1, 1e-4);
-}
-
-TEST(Standardize, MendsWhatDivergesWithout) {
-  const auto model = trained(2, full_batch("cases/N06-unscaled.csv", "y",
-                                           {"--standardize", "--init", "zeros", "--epochs", "500", "--lr", "0.1"}));
-  EXPECT_NEAR(model.weight[0], 0.0003, 1e-8);
-  EXPECT_NEAR(model.bias[0], 1, 1e-4);
 }
 
 TEST(Init, ASavedModelGoesOnWhereItEnded) {
@@ -227,14 +162,6 @@ TEST(TextTables, HeaderDelimiterAndDecimalAreAsTheOptionsSay) {
   EXPECT_EQ(train_on("cases/P15-tabs.tsv", {"--delimiter", "\\t"}).weight, expected);
   EXPECT_EQ(train_on("cases/P08-noheader.csv", {"--header", "no"}).weight, expected);
   EXPECT_NE(train_on("cases/P08-noheader.csv", {"--header", "yes"}).weight, expected);  // without the first row
-}
-
-TEST(Collinear, GradientDescentFromZeroGivesTheMinimumNorm) {
-  const auto model =
-      trained(2, full_batch("cases/N03-identical.csv", "y", {"--init", "zeros", "--lr", "0.05", "--epochs", "3000"}));
-  EXPECT_NEAR(model.weight[0], 0.5, 1e-4);
-  EXPECT_NEAR(model.weight[1], 0.5, 1e-4);
-  EXPECT_NEAR(model.bias[0], 0, 1e-3);
 }
 
 TEST(Launch, AnInteractiveSlurmShellIsNoProofOfTasks) {

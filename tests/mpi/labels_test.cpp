@@ -39,25 +39,6 @@ std::string refusal_of_labels(const std::string& text, const ColumnSelection& se
   return refusal([&] { return read_table(world(), file.path(), {}, selection); });
 }
 
-TEST(Labels, AreTheSameOnRanksThatSeeOnlySomeOfThem) {
-  const TableShare sorted = read_case("D09-sorted-classes.csv", labels_of("label"));
-  EXPECT_THAT(sorted.labels, ElementsAre("0", "1", "2"));
-  EXPECT_THAT(whole(sorted).targets, ElementsAre(0, 0, 1, 1, 2, 2));
-  const TableShare five = read_case("D05-eval-five.csv", labels_of("label"));
-  EXPECT_THAT(five.labels, ElementsAre("0", "1"));
-  EXPECT_THAT(whole(five).targets, ElementsAre(0, 0, 1, 1, 0));
-}
-
-TEST(Labels, TheSmallerNumberIsTheFirstClass) {
-  const std::vector<std::pair<const char*, std::vector<std::string>>> codings{
-      {"N05-01.csv", {"0", "1"}}, {"N05-03.csv", {"0", "3"}}, {"N05-12.csv", {"1", "2"}}, {"N05-pm1.csv", {"-1", "1"}}};
-  for (const auto& [name, classes] : codings) {
-    const TableShare share = read_case(name, labels_of("label"));
-    EXPECT_EQ(share.labels, classes) << name;
-    EXPECT_THAT(whole(share).targets, ElementsAre(0, 0, 1, 0, 1, 1)) << name;
-  }
-}
-
 TEST(Labels, AreSortedByValueWhenAllAreNumbers) {
   const auto numbers = read_labels("x,y\n1,10\n1,9\n1,1.0\n1, 1\n1,-2e0\n1,+9\n1,\"1\"\n");
   EXPECT_THAT(numbers.classes, ElementsAre("-2e0", "1", "+9", "10"));

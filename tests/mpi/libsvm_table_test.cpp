@@ -22,35 +22,7 @@ std::string refusal_of(const std::string& content, bool zero_based = false) {
   return refusal([&] { return read_text(content, zero_based); });
 }
 
-TEST(LibsvmTable, IndicesStartAtOneUnlessToldOtherwise) {
-  const auto one = read_case("P40-one-based.svm");
-  expect_base(one);
-  EXPECT_THAT(one.feature_names, ElementsAre("1", "2"));
-  EXPECT_THAT(one.target_names, ElementsAre("label"));
-  const auto zero = read_libsvm_table(world(), case_path("P40-zero-based.svm"), true);
-  expect_base(zero);
-  EXPECT_THAT(zero.feature_names, ElementsAre("0", "1"));
-  EXPECT_THAT(refusal([] { return read_case("P40-zero-based.svm"); }),
-              AllOf(HasSubstr("line 2: '0:1'"), HasSubstr("--zero-based")));
-  EXPECT_THAT(whole(read_case("P40-ambiguous.svm")).features, ElementsAre(1, 2, 3));
-  EXPECT_THAT(whole(read_libsvm_table(world(), case_path("P40-ambiguous.svm"), true)).features,
-              ElementsAre(0, 1, 0, 2, 0, 3));
-}
-
-TEST(LibsvmTable, QueriesAreIgnoredWithANotice) {
-  const auto share = read_case("P42-qid-comment.svm");
-  const std::vector<double> features{1, 0, 0, 1, 1, 1, 2, 1, 3, -1, -1, 2, 0, 0};
-  const auto table = whole(share);
-  EXPECT_EQ(table.features, features);
-  EXPECT_THAT(table.targets, ElementsAre(3, -2, 0, 2, 10, -7, 1));
-  EXPECT_THAT(share.notices, ElementsAre(HasSubstr("qid:")));
-  EXPECT_THAT(read_case("P40-one-based.svm").notices, IsEmpty());
-}
-
 TEST(LibsvmTable, RefusesWhatIsNoLine) {
-  EXPECT_THAT(refusal([] { return read_case("P42-multilabel.svm"); }),
-              AllOf(HasSubstr("line 1: "), HasSubstr("'1,3'")));
-  EXPECT_THAT(refusal([] { return read_case("P42-crlf-badvalue.svm"); }), HasSubstr("line 3: '2:' is not index:value"));
   for (const char* word : {"2", ":1", "1:1:1", "-1:2", "1.5:2", "x:2", "2:x", "2:nan", "2:inf", "2:1e999",
                            "99999999999999999999:1", "+1:2"}) {
     EXPECT_THAT(refusal_of(fmt::format("1 1:1\n\n2 3:1 {}\n3\n", word)),
@@ -73,14 +45,6 @@ TEST(LibsvmTable, TakesWhatOthersWrite) {
   const auto table = whole(share);
   EXPECT_THAT(table.features, ElementsAre(2, 0, 0.5, 0, 1e-3, 0, 0, 0, 0));
   EXPECT_THAT(table.targets, ElementsAre(1, -1, 2.5));
-}
-
-TEST(LibsvmTable, TheHighestIndexOfAnyRankCounts) {
-  const auto share = read_case("D11-rank-columns.svm");
-  EXPECT_THAT(share.feature_names, ElementsAre("1", "2", "3"));
-  const auto table = whole(share);
-  EXPECT_THAT(table.features, ElementsAre(1, 0, 0, 2, 0, 0, 3, 0, 0, 1, 0, 3));
-  EXPECT_THAT(table.targets, ElementsAre(1, 2, 3, 7));
 }
 
 TEST(LibsvmTable, AnIndexThatNoMemoryWouldHoldIsRefused) {

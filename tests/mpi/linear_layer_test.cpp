@@ -94,7 +94,7 @@ struct Shape {
   std::int64_t rows, in, out;
 };
 constexpr Shape shapes[] = {{20, 10, 10}, {1, 1, 1},   {3, 1, 5},      {33, 7, 1},     {64, 256, 256}, {5, 3, 17},
-                            {100, 31, 2}, {17, 5, 64}, {1000, 129, 3}, {20011, 16, 1}, {3000, 4, 70}};
+                            {100, 31, 2}, {17, 5, 64}, {1000, 129, 3}, {20011, 16, 1}, {3000, 4, 70},  {140'001, 3, 2}};
 
 TEST_P(LinearLayers, LinearForward) {
   for (const auto& [rows, in, out] : shapes) {
@@ -154,6 +154,21 @@ TEST_P(LinearLayers, BatchesOfAnySizeFollowEachOther) {
       expect_within(dw.values(), layer.dw, layer.dw_bound, "weight gradient, " + layer.name());
       expect_within(db.values(), layer.db, layer.db_bound, "bias gradient, " + layer.name());
     }
+  }
+}
+
+TEST_P(LinearLayers, GradientsAreAddedToThoseThatAreThere) {
+  for (const std::int64_t rows : {100, 140'001}) {
+    const Layer layer(rows, 3, 2, true);
+    PlacedLayer placed(device(), layer);
+    OnDevice dw(device(), Floats(6, 0)), db(device(), Floats(2, 0));
+    placed.operation.weight_gradient = dw.data();
+    placed.operation.bias_gradient = db.data();
+    placed.operation.add = true;
+    device().linear_loss(placed.operation);
+    device().linear_loss(placed.operation);
+    expect_within(dw.values(), 2 * layer.dw, 2 * layer.dw_bound, "weight gradient, " + layer.name());
+    expect_within(db.values(), 2 * layer.db, 2 * layer.db_bound, "bias gradient, " + layer.name());
   }
 }
 

@@ -1,4 +1,4 @@
-// .npy arrays, read in shares. The cases are of tests/data/cases, each a report of what broke elsewhere.
+// .npy arrays, read in shares.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,51 +16,12 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string refusal_of_case(const std::string& name) {
-  return refusal([&] { return read_case(name); });
-}
-
 std::string refusal_of(const std::string& content) {
   const SharedFile file("refused.npy", content);
   return refusal([&] { return read_table(world(), file.path(), {}, {}); });
 }
 
-TEST(NpyTable, ReadsWhatBrokeOtherReaders) {
-  for (const char* name : {"P20-c.npy", "P20-fortran.npy", "P21-bigendian.npy", "P21-bigendian-f4-fortran.npy",
-                           "P22-f2.npy", "P22-f4.npy", "P23-v2.npy"}) {
-    SCOPED_TRACE(name);
-    expect_base(read_case(name));
-    expect_base(read_case(name, {{"#0", "#1"}, {"#2"}}));
-  }
-  expect_base(read_case("P22-i8.npy"), 7);  // the row with fractions is left out
-  expect_base(read_case("P22-i4.npy"), 7);
-  const auto square = whole(read_case("P20-square-fortran.npy"));
-  EXPECT_THAT(square.features, ElementsAre(0, 1, 3, 4, 6, 7));
-  EXPECT_THAT(square.targets, ElementsAre(2, 5, 8));
-}
-
-TEST(NpyTable, BytesAndBooleansAreNumbers) {
-  // What the files hold, from their bytes behind the header of 128.
-  for (const char* name : {"P22-u1.npy", "P22-b1.npy"}) {
-    std::ifstream file(case_path(name), std::ios::binary);
-    const std::string content{std::istreambuf_iterator<char>(file), {}};
-    const auto table = whole(read_case(name));
-    ASSERT_EQ(table.rows, 7);
-    for (std::size_t row = 0; row < 7; ++row) {
-      EXPECT_EQ(table.features[2 * row + 1], static_cast<unsigned char>(content[128 + 3 * row + 1]));
-      EXPECT_EQ(table.targets[row], static_cast<unsigned char>(content[128 + 3 * row + 2]));
-    }
-  }
-}
-
 TEST(NpyTable, RefusesWhatIsNoTable) {
-  EXPECT_THAT(refusal_of_case("P22-complex.npy"), HasSubstr("'<c16'"));
-  EXPECT_THAT(refusal_of_case("P25-0d.npy"), HasSubstr("shape is ()"));
-  EXPECT_THAT(refusal_of_case("P25-1d.npy"), HasSubstr("shape is (8,)"));
-  EXPECT_THAT(refusal_of_case("P25-3d.npy"), HasSubstr("shape is (2, 2, 2)"));
-  EXPECT_THAT(refusal_of_case("P25-zero-rows.npy"), HasSubstr("no data rows"));
-  EXPECT_THAT(refusal_of_case("P25-truncated.npy"),
-              AllOf(HasSubstr("P25-truncated.npy"), HasSubstr("expected 192 data bytes"), HasSubstr("file has 172")));
   EXPECT_THAT(refusal([] { return read_npy_table(world(), case_path("BASE.csv"), {}); }), HasSubstr("not a .npy file"));
   EXPECT_THAT(refusal([] { return read_case("nope.npy"); }), HasSubstr("No such file"));
 }

@@ -29,14 +29,6 @@ std::string refusal_of(const std::string& content, const ArrayKeys& keys = {}) {
   return refusal([&] { return read_npz_table(world(), file.path(), keys, {}); });
 }
 
-TEST(NpzTable, ReadsWhatBrokeOtherReaders) {
-  for (const char* name : {"stored", "deflate", "datadescriptor-zip64", "zip64-local", "zip64-all"}) {
-    SCOPED_TRACE(name);
-    expect_base(read_case(fmt::format("P26-{}.npz", name)));
-  }
-  EXPECT_THAT(refusal([] { return read_case("P26-bad-crc.npz"); }), AllOf(HasSubstr("array 'X'"), HasSubstr("CRC-32")));
-}
-
 TEST(NpzTable, ReadsTheSmallest) {
   const SharedFile file("small.npz", zip(small()));
   const auto share = read_table(world(), file.path(), {}, {});

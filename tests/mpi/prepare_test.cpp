@@ -122,15 +122,6 @@ TEST(Faults, AreCountedByKind) {
   }
 }
 
-TEST(Names, ThatFeaturesShareAreTold) {
-  EXPECT_THAT(read_case("P11-duplicate-names.csv").notices,
-              ElementsAre(AllOf(HasSubstr("'a'"), HasSubstr("each is used"))));
-}
-
-TEST(Names, WithoutAFeatureThereIsNothingToLearn) {
-  EXPECT_THAT(refusal([] { return read_case("N09-bias-only.csv"); }), HasSubstr("no feature is left"));
-}
-
 /// Files beside each other, on rank 0's disk.
 class SharedFolder {
  public:

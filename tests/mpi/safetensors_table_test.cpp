@@ -19,31 +19,6 @@ std::string with_header(const std::string& json, const std::string& data) {
   return bytes_of<std::uint64_t>({json.size()}) + json + data;
 }
 
-TEST(SafetensorsTable, ReadsWhatBrokeOtherReaders) {
-  for (const char* name : {"P30-good", "P32-bf16", "P32-f16", "P33-empty-metadata", "P33-reordered"}) {
-    SCOPED_TRACE(name);
-    const auto share = read_case(std::string(name) + ".safetensors");
-    expect_base(share);
-    EXPECT_THAT(share.feature_names, ElementsAre("X#0", "X#1"));
-    EXPECT_THAT(share.target_names, ElementsAre("y"));
-  }
-}
-
-TEST(SafetensorsTable, RefusesWhatIsNoFileOfTensors) {
-  const std::vector<std::pair<std::string, std::string>> broken{{"P30-duplicate-key", "duplicate key 'y'"},
-                                                                {"P31-header-len-huge", "header length"},
-                                                                {"P31-not-json", "no JSON"},
-                                                                {"P31-out-of-file", "tensor 'y'"},
-                                                                {"P31-shape-mismatch", "tensor 'y'"},
-                                                                {"P31-shape-overflow", "tensor 'y'"},
-                                                                {"P31-short", "truncated"},
-                                                                {"P31-truncated", "truncated"},
-                                                                {"P33-metadata-only", "no tensor 'X'; it has none"}};
-  for (const auto& [name, message] : broken) {
-    EXPECT_THAT(refusal([&] { return read_case(name + ".safetensors"); }), AllOf(HasSubstr(name), HasSubstr(message)));
-  }
-}
-
 TEST(SafetensorsTable, AKeyThatIsNotThereIsAnsweredByThoseThatAre) {
   const auto refused = [](const ArrayKeys& keys) {
     return refusal([&] { return read_safetensors_table(world(), case_path("P30-good.safetensors"), keys, {}); });

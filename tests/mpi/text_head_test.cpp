@@ -19,15 +19,6 @@ std::string refusal_of_text(const std::string& text, const ColumnSelection& sele
   return refusal([&] { return read_table(world(), file.path(), format, selection); });
 }
 
-TEST(TextHead, NamesComeFromTheHeader) {
-  EXPECT_THAT(read_case("P01-bom.csv").feature_names, ElementsAre("a", "b"));
-  EXPECT_THAT(read_case("P15-spaces.csv").target_names, ElementsAre("y"));
-  EXPECT_THAT(read_case("P08-numeric-header.csv").feature_names, ElementsAre("2019", "2020"));
-  EXPECT_THAT(read_case("P08-noheader.csv").feature_names, ElementsAre("#0", "#1"));
-  EXPECT_THAT(read_case("P08-noheader.csv", {}, {.header = Header::yes}).target_names, ElementsAre("1"));
-  EXPECT_EQ(read_case("P08-noheader.csv", {}, {.header = Header::yes}).total_rows, 7);
-}
-
 TEST(TextHead, ATrailingDelimiterIsOneInEveryRowOrInNone) {
   const SharedFile none("header_only.csv", "a,y,\n1,2\n3,4\n");
   EXPECT_THAT(whole(read_table(world(), none.path(), {}, {})).targets, ElementsAre(2, 4));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,32 @@ TEST(House, NoSourceHasMoreThan300Lines) {
     }
   }
   EXPECT_GT(files, 100) << "nothing was checked";
+}
+
+/// The ids X00 of the tests `TEST(…Cases, X00_…)` in tests/cases, each file of which is one of CMake's.
+std::set<std::string> ids_of_tests() {
+  std::ifstream cmake(source / "tests/CMakeLists.txt");
+  const std::string listed{std::istreambuf_iterator<char>(cmake), {}};
+  std::set<std::string> ids;
+  for (const auto& entry : fs::directory_iterator(source / "tests/cases")) {
+    const std::string name = "cases/" + entry.path().stem().string() + " ";
+    EXPECT_NE(listed.find(name), listed.npos) << name << "is not in tests/CMakeLists.txt";
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      constexpr std::string_view before = "Cases, ";
+      const std::size_t at = line.find(before);
+      if (line.starts_with("TEST(") && at != line.npos) ids.insert(line.substr(at + before.size(), 3));
+    }
+  }
+  return ids;
+}
+
+TEST(House, EachCaseHasItsTest) {
+  std::ifstream file(source / "tests/data/cases/ids.txt");
+  std::set<std::string> ids;
+  for (std::string id, kind; file >> id >> kind;) ids.insert(id);
+  EXPECT_GT(ids.size(), 40U) << "nothing was checked";
+  EXPECT_EQ(ids_of_tests(), ids);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TableShare dense(const InputFile& file, const SparseRows& rows, std::int64_t fea
 
 }  // namespace
 
-TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based) {
+TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based, std::int64_t features) {
   const auto file = agree(world, [&] { return std::make_unique<InputFile>(path); });
   require_same_size(world, *file);
   const std::int64_t begin = agree(world, [&] { return begin_of_text(*file); });
@@ -70,8 +70,13 @@ TableShare read_libsvm_table(const World& world, const std::string& path, bool z
   const auto highest = all_gather(world, rows.highest);
   const auto queries = all_gather(world, std::int64_t{rows.has_query_ids});
   const std::int64_t base = zero_based ? 0 : 1;
-  const std::int64_t features = *std::max_element(highest.begin(), highest.end()) + 1 - base;
+  const std::int64_t last = *std::max_element(highest.begin(), highest.end()), known = features;
+  if (known == 0) features = last + 1 - base;
   TableShare share = agree(world, [&] {
+    if (last - base >= features) {
+      throw UseError(fmt::format("{}: it has the index {}, but there are {} features, {} to {}", path, last, known,
+                                 base, base + known - 1));
+    }
     if (total_rows == 0) throw UseError(fmt::format("{}: no data rows", path));
     if (features <= 0) throw UseError(fmt::format("{}: no feature: no line has more than a label", path));
     require_dense(*file, total_rows, features);

@@ -41,6 +41,23 @@ FileFormat require_format(const std::string& path, FileFormat given) {
                              path, excerpt(lower_case_extension(path)), known));
 }
 
+/// Whether these are the features of a LIBSVM table: its indices, from 0 or 1 on.
+bool are_indices(const std::vector<std::string>& names) {
+  if (names.empty() || (names[0] != "0" && names[0] != "1")) return false;
+  const std::size_t first = names[0] == "0" ? 0 : 1;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != std::to_string(first + i)) return false;
+  }
+  return true;
+}
+
+/// An index means what it meant in the table whose features are asked for, whichever of them this one has.
+TableShare read_libsvm_file(const World& world, const std::string& path, const std::vector<std::string>& features,
+                            bool zero_based) {
+  if (!are_indices(features)) return read_libsvm_table(world, path, zero_based);
+  return read_libsvm_table(world, path, zero_based || features[0] == "0", std::ssize(features));
+}
+
 TableShare read_file(const World& world, const std::string& path, const TextFormat& text,
                      const ColumnSelection& selection, const FileOptions& options) {
   const auto format = agree(world, [&] { return require_format(path, options.format); });
@@ -54,7 +71,7 @@ TableShare read_file(const World& world, const std::string& path, const TextForm
     case FileFormat::hdf5:
       return read_hdf5_table(world, path, options.keys, selection);
     case FileFormat::libsvm:
-      return read_libsvm_table(world, path, options.zero_based);
+      return read_libsvm_file(world, path, selection.features, options.zero_based);
     default:
       TextFormat completed = text;
       if (completed.delimiter == 0) completed.delimiter = format == FileFormat::tsv ? '\t' : ',';

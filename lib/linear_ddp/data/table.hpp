@@ -114,9 +114,11 @@ struct TableShare {
 [[nodiscard]] TableShare read_hdf5_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                          const ColumnSelection& selection);
 
-/// Collective. "label index:value …" lines. The features are named by their indices, from 1 (or 0) to the highest of
-/// all ranks' rows; a value that is not given is 0. `qid:` is ignored, with a notice.
-[[nodiscard]] TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based);
+/// Collective. "label index:value …" lines. The features are named by their indices, from 1 (or 0) on: `features` of
+/// them, or 0 for as many as the highest index of all ranks' rows tells. A value that is not given is 0. `qid:` is
+/// ignored, with a notice. Throws AgreedError for an index beyond `features`.
+[[nodiscard]] TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based,
+                                           std::int64_t features = 0);
 
 /// By the file's format; `text` is for csv and tsv (a delimiter of 0: by format, then by extension).
 ///

@@ -26,6 +26,28 @@ std::int64_t rows_of_a_tile(std::int64_t in, std::int64_t out) {
   return std::max(std::int64_t{64}, (in * out <= cached_numel ? cached_numel : bounded_numel) / out);
 }
 
+/// Rows whose products are added up in floats. The sums of more are added up in float64: a float that has grown rounds
+/// each of many small addends the same way.
+constexpr std::int64_t rows_of_a_float_sum = 64 * 1024;
+
+/// One of an operation's gradients, in float64.
+class GradientSum {
+ public:
+  void start(std::int64_t numel) {
+    if (std::cmp_less(sums_.size(), numel)) sums_.resize(static_cast<std::size_t>(numel));
+    std::fill_n(sums_.data(), numel, 0.0);
+  }
+  double* data() { return sums_.data(); }
+  void finish(std::int64_t numel, bool add, float* gradient) const {
+    for (std::int64_t i = 0; i < numel; ++i) {
+      gradient[i] = static_cast<float>(sums_[static_cast<std::size_t>(i)]) + (add ? gradient[i] : 0.0F);
+    }
+  }
+
+ private:
+  std::vector<double> sums_;  // only grows
+};
+
 /// Nothing is saved by recording where operations run as they are called.
 class CpuRecording final : public Recording {
  public:
@@ -128,14 +150,14 @@ class CpuDevice final : public Device {
 
   /// In tiles of rows, so that the outputs in memory are bounded, however many rows there are.
   double tiled_loss(const LinearLoss& op, bool gradients) {
-    const std::int64_t tile = rows_of_a_tile(op.in, op.out);
+    const std::int64_t tile = rows_of_a_tile(op.in, op.out), weights = op.in * op.out;
+    const std::int64_t group = tile * std::max(std::int64_t{1}, rows_of_a_float_sum / tile);
+    const bool in_groups = gradients && op.rows > group, sums_bias = gradients && op.bias_gradient != nullptr;
     float* y = at_least(outputs_, std::min(tile, op.rows) * op.out);
-    double* bias_gradient = nullptr;
-    if (gradients && op.bias_gradient != nullptr) {
-      bias_gradient = at_least(bias_gradient_, op.out);
-      std::fill_n(bias_gradient, op.out, 0.0);
-    }
-    if (gradients && op.rows == 0 && !op.add) std::fill_n(op.weight_gradient, op.out * op.in, 0.0F);
+    float* weight_gradient = in_groups ? at_least(group_gradient_, weights) : op.weight_gradient;
+    if (sums_bias) bias_sum_.start(op.out);
+    if (in_groups) weight_sum_.start(weights);
+    if (gradients && op.rows == 0 && !op.add) std::fill_n(op.weight_gradient, weights, 0.0F);
 
     double sum = 0;
     for (std::int64_t row = 0; row < op.rows; row += tile) {
@@ -144,14 +166,14 @@ class CpuDevice final : public Device {
       forward(rows, op.in, op.out, x, op.weight, op.bias, y);
       sum += passes::loss(op, row, rows, y);
       if (!gradients) continue;
-      if (bias_gradient != nullptr) passes::add_columns(rows, op.out, y, bias_gradient);
-      gemm::product_tn(op.out, op.in, rows, y, x, row == 0 && !op.add ? 0.0F : 1.0F, op.weight_gradient);
+      if (sums_bias) passes::add_columns(rows, op.out, y, bias_sum_.data());
+      const bool overwrites = row % group == 0 && (in_groups || !op.add);
+      gemm::product_tn(op.out, op.in, rows, y, x, overwrites ? 0.0F : 1.0F, weight_gradient);
+      const bool ends_group = (row + rows) % group == 0 || row + rows == op.rows;
+      if (in_groups && ends_group) passes::add_columns(1, weights, weight_gradient, weight_sum_.data());
     }
-    if (bias_gradient != nullptr) {
-      std::transform(
-          bias_gradient, bias_gradient + op.out, op.bias_gradient, op.bias_gradient,
-          [&op](double value, float before) { return static_cast<float>(value) + (op.add ? before : 0.0F); });
-    }
+    if (sums_bias) bias_sum_.finish(op.out, op.add, op.bias_gradient);
+    if (in_groups) weight_sum_.finish(weights, op.add, op.weight_gradient);
     return sum;
   }
 
@@ -162,9 +184,9 @@ class CpuDevice final : public Device {
     return values.data();
   }
 
-  // Of one tile, at most.
-  std::vector<float> outputs_;
-  std::vector<double> bias_gradient_;
+  std::vector<float> outputs_;         // of one tile, at most
+  std::vector<float> group_gradient_;  // of one group of tiles
+  GradientSum bias_sum_, weight_sum_;
 };
 
 }  // namespace

@@ -84,7 +84,8 @@ bool Trainer::report(TrainingObserver::EpochReport report, const TrainerOptions&
   report.validation = validation_;
   observer_.on_epoch(report);
   const double before = std::exchange(last_loss_, report.train_loss);
-  return std::abs(before - report.train_loss) <= options.tolerance * std::abs(before);  // false for the first: NaN
+  return options.tolerance >= 0 &&
+         std::abs(before - report.train_loss) <= options.tolerance * std::abs(before);  // false for the first: NaN
 }
 
 TrainingResult Trainer::run(const TrainerOptions& options) {
