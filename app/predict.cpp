@@ -72,15 +72,6 @@ void write_rows(const World& world, const TableShare& share, Predictor& predicto
   }
 }
 
-/// Nobody writes before all ranks know that their rows can be used.
-void require_readable(const TableShare& share) {
-  std::vector<double> read;
-  const std::int64_t most = rows_of_block(share);
-  for (std::int64_t row = 0; share.source && row < share.rows; row += most) {
-    (void)own_features(share, row, std::min(most, share.rows - row), read);
-  }
-}
-
 }  // namespace
 
 void predict(const World& world, const UseOptions& options) {
@@ -102,7 +93,8 @@ void predict(const World& world, const UseOptions& options) {
   print_notices(world, share.notices);
   agree(world, [&] {
     require_features(stored, share);
-    require_readable(share);
+    // Nobody writes before all ranks know that their rows can be used.
+    if (share.source) each_block(share, [](std::span<const double>) {});
   });
   Predictor predictor(stored);
   if (world.rank() == 0) {

@@ -22,10 +22,6 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
-ColumnSelection labels_of(const std::string& target) {
-  return {.targets = {target}, .target_kind = TargetKind::labels};
-}
-
 TEST(Cases, D01_FewerRowsThanRanks) {
   // w = 2 lr · Σxy / 3. With a row twice it would be 0.15.
   const Fit one = fit(read_case("D01-three-rows.csv", {{}, {"y"}}), {.lr = 0.01, .bias = false});

@@ -18,10 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
-ColumnSelection labels_of(const std::string& target) {
-  return {.targets = {target}, .target_kind = TargetKind::labels};
-}
-
 TEST(Cases, N01_SumsOfManyDoNotStopGrowing) {
   if (world().size() > 1) GTEST_SKIP() << "a sum of ranks' sums has fewer addends than that of one rank";
   constexpr std::int64_t rows = 20'000'000;  // beyond 2^24, where a float and 1 are that float

@@ -5,13 +5,16 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <future>
 #include <limits>
 #include <numeric>
 
+#include <linear_ddp/base/available_memory.hpp>
 #include <linear_ddp/data/batch_source.hpp>
 #include <linear_ddp/data/dataset.hpp>
 #include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/data/split.hpp>
+#include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/device/device.hpp>
 #include "support/message_of.hpp"
 #include "support/npy_file.hpp"
@@ -136,7 +139,10 @@ TEST(FeatureSource, IsStandardisedAndPartedAsMemoryWouldBe) {
 TEST(FeatureSource, IsOfAllFilesOfAPattern) {
   const SharedFile first("part-1.npy", npy_text(false, true));
   const std::string folder = std::filesystem::path(first.path()).parent_path();
-  if (world().rank() == 0) std::ofstream(folder + "/part-2.npy", std::ios::binary) << npy_text(true, false);
+  if (world().rank() == 0) {
+    std::ofstream(folder + "/part-2.npy", std::ios::binary) << npy_text(true, false);
+    std::ofstream(folder + "/part-3.npy", std::ios::binary) << npy_text(false, false);
+  }
   MPI_Barrier(world().comm());
   const std::string pattern = folder + "/part-*.npy";
   expect_same(read_table(world(), pattern, {}, {}), read_left(pattern));
@@ -156,6 +162,62 @@ TEST(FeatureSource, NamesWhatCannotBeUsed) {
   EXPECT_THAT(refusal([&] { return gather_dataset(world(), read_case("BASE.csv"), Residence::files); }),
               HasSubstr("rows of this table cannot be read one by one"));
   EXPECT_EQ(read_left(file.path(), {.missing = Missing::mean}).source, nullptr) << "gaps are filled in memory";
+}
+
+/// An epoch's last step starts the reading of the next epoch, and then the same rows are evaluated.
+TEST(FeatureSource, IsReadByTwoThreadsAtOnce) {
+  for (const bool as_float : {true, false}) {
+    const SharedFile file("x.npy", npy_text(false, as_float));
+    TableShare share = read_left(file.path());
+    const Standardizer standardizer(world(), share);
+    if (!as_float) standardizer.apply(share);
+    const Dataset streamed = gather_dataset(world(), share, Residence::files);
+    const std::vector<float> expected = scattered(streamed);
+    std::vector<std::future<int>> wrong;
+    for (int thread = 0; thread < 2; ++thread) {
+      wrong.push_back(std::async(std::launch::async, [&] {
+        int times = 0;
+        for (int repeat = 0; repeat < 20; ++repeat) times += scattered(streamed) != expected ? 1 : 0;
+        return times;
+      }));
+    }
+    for (auto& times : wrong) EXPECT_EQ(times.get(), 0) << "of 20 times, float " << as_float;
+  }
+}
+
+/// Of any size, without a file.
+class Zeros final : public FeatureSource {
+ public:
+  explicit Zeros(std::size_t width) : FeatureSource(std::vector<std::string>(width, "zero")) {}
+  using FeatureSource::read;
+  void read(std::span<const std::int64_t> some, double* x) override {
+    std::fill_n(x, std::ssize(some) * columns(), 0.0);
+  }
+  void will_need(std::span<const std::int64_t>) const override {}
+  std::string name_row(std::int64_t row) const override { return fmt::format("row {}", row); }
+};
+
+TEST(FeatureSource, StaysInItsFilesWhenMemoryIsShort) {
+  const auto gathered = [](std::size_t width) {
+    TableShare share;
+    share.path = "zeros";
+    share.source = std::make_shared<Zeros>(width);
+    share.feature_names = share.source->names();
+    share.target_names = {"y"};
+    share.total_rows = 1'000'000;
+    share.first_row = share_begin(share.total_rows, world().rank(), world().size());
+    share.rows = share_begin(share.total_rows, world().rank() + 1, world().size()) - share.first_row;
+    share.targets.assign(static_cast<std::size_t>(share.rows), 1.0);
+    return gather_dataset(world(), share);
+  };
+  const Dataset small = gathered(2);
+  EXPECT_EQ(small.source, nullptr);
+  EXPECT_EQ(small.x.size(), 2'000'000U);
+  EXPECT_THAT(small.notices, ::testing::IsEmpty());
+  const Dataset large = gathered(static_cast<std::size_t>(available_memory() / 4'000'000 * 3 / 4));
+  EXPECT_NE(large.source, nullptr);
+  EXPECT_TRUE(large.x.empty());
+  EXPECT_THAT(large.notices, ::testing::ElementsAre(AllOf(HasSubstr("zeros: "), HasSubstr("read from the file"))));
 }
 
 std::int64_t peak_bytes() {

@@ -16,12 +16,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ColumnSelection labels_of(const std::string& target = {}, Missing missing = Missing::error) {
-  ColumnSelection selection{.target_kind = TargetKind::labels, .missing = missing};
-  if (!target.empty()) selection.targets = {target};
-  return selection;
-}
-
 struct Labelled {
   std::vector<std::string> classes;
   std::vector<double> targets;

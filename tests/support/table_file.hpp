@@ -53,6 +53,13 @@ inline TableShare read_case(const std::string& name, const ColumnSelection& sele
   return read_table(world(), case_path(name), format, selection);
 }
 
+/// The target's values are names of classes.
+inline ColumnSelection labels_of(const std::string& target = {}, Missing missing = Missing::error) {
+  ColumnSelection selection{.target_kind = TargetKind::labels, .missing = missing};
+  if (!target.empty()) selection.targets = {target};
+  return selection;
+}
+
 inline std::vector<double> joined(const std::vector<double>& own) {
   std::string bytes(own.size() * sizeof(double), '\0');
   if (!own.empty()) std::memcpy(bytes.data(), own.data(), bytes.size());

@@ -151,15 +151,12 @@ void Dataset::copy_x(std::span<const std::int64_t> some_rows, float* target) con
 Standardizer::Standardizer(const World& world, const TableShare& share) {
   const std::size_t columns = share.feature_names.size();
   const auto each_value = [&](auto&& visit) {
-    std::vector<double> block;
-    const std::int64_t most = rows_of_block(share);
     agree(world, [&] {
-      for (std::int64_t row = 0; row < share.rows; row += most) {
-        const auto values = own_features(share, row, std::min(most, share.rows - row), block);
+      each_block(share, [&](std::span<const double> values) {
         for (std::size_t i = 0; i < values.size();) {
           for (std::size_t column = 0; column < columns; ++column, ++i) visit(column, values[i]);
         }
-      }
+      });
     });
   };
   const auto rows = static_cast<double>(share.total_rows);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include <linear_ddp/base/error.hpp>
@@ -63,8 +64,12 @@ class Selected final : public FeatureSource {
 
 class Joined final : public FeatureSource {
  public:
-  Joined(std::shared_ptr<FeatureSource> first, std::int64_t first_rows, std::shared_ptr<FeatureSource> second)
-      : FeatureSource(first->names()), first_(std::move(first)), second_(std::move(second)), first_rows_(first_rows) {}
+  struct Part {
+    std::int64_t first_row;
+    std::shared_ptr<FeatureSource> source;
+  };
+
+  explicit Joined(std::vector<Part> parts) : FeatureSource(parts[0].source->names()), parts_(std::move(parts)) {}
 
   using FeatureSource::read;
   void read(std::span<const std::int64_t> rows, double* x) override {
@@ -78,26 +83,31 @@ class Joined final : public FeatureSource {
               [](const FeatureSource& source, std::span<const std::int64_t> places) { source.will_need(places); });
   }
   std::string name_row(std::int64_t row) const override {
-    return row < first_rows_ ? first_->name_row(row) : second_->name_row(row - first_rows_);
+    const Part& part = part_of(row);
+    return part.source->name_row(row - part.first_row);
   }
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
  private:
+  [[nodiscard]] const Part& part_of(std::int64_t row) const {
+    return *std::prev(std::upper_bound(parts_.begin(), parts_.end(), row,
+                                       [](std::int64_t wanted, const Part& part) { return wanted < part.first_row; }));
+  }
   /// Calls visit(source, its rows) for rows that follow each other and are of the same source.
   template <class Visit>
   void each_part(std::span<const std::int64_t> rows, const Visit& visit) const {
     std::vector<std::int64_t> places;
     for (std::size_t begin = 0; begin < rows.size(); begin += places.size()) {
+      const Part& part = part_of(rows[begin]);
       places.clear();
-      const bool is_first = rows[begin] < first_rows_;
-      for (std::size_t at = begin; at < rows.size() && (rows[at] < first_rows_) == is_first; ++at) {
-        places.push_back(is_first ? rows[at] : rows[at] - first_rows_);
+      for (std::size_t at = begin; at < rows.size() && &part_of(rows[at]) == &part; ++at) {
+        places.push_back(rows[at] - part.first_row);
       }
-      visit(is_first ? *first_ : *second_, places);
+      visit(*part.source, places);
     }
   }
 
-  std::shared_ptr<FeatureSource> first_, second_;
-  std::int64_t first_rows_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace
@@ -105,15 +115,15 @@ class Joined final : public FeatureSource {
 void FeatureSource::read(std::span<const std::int64_t> rows, float* x) {
   const auto columns = names_.size();
   const auto most = static_cast<std::size_t>(block_rows(std::ssize(names_)));
-  block_.resize(std::min(most, rows.size()) * columns);
+  std::vector<double> block(std::min(most, rows.size()) * columns);
   for (; !rows.empty(); rows = rows.subspan(std::min(most, rows.size()))) {
     const auto some = rows.first(std::min(most, rows.size()));
-    read(some, block_.data());
+    read(some, block.data());
     for (std::size_t i = 0; i < some.size() * columns; ++i) {
-      x[i] = static_cast<float>(block_[i]);
+      x[i] = static_cast<float>(block[i]);
       if (std::isfinite(x[i])) continue;
       throw UseError(fmt::format("{}, column {}: {:g} is beyond the range of float (3.4e38): rescale it",
-                                 name_row(some[i / columns]), excerpt(names_[i % columns]), block_[i]));
+                                 name_row(some[i / columns]), excerpt(names_[i % columns]), block[i]));
     }
     x += some.size() * columns;
   }
@@ -130,7 +140,10 @@ std::shared_ptr<FeatureSource> selected(std::shared_ptr<FeatureSource> source, s
 
 std::shared_ptr<FeatureSource> joined(std::shared_ptr<FeatureSource> first, std::int64_t first_rows,
                                       std::shared_ptr<FeatureSource> second) {
-  return std::make_shared<Joined>(std::move(first), first_rows, std::move(second));
+  const auto* files = dynamic_cast<const Joined*>(first.get());
+  auto parts = files != nullptr ? files->parts() : std::vector<Joined::Part>{{0, std::move(first)}};
+  parts.push_back({first_rows, std::move(second)});
+  return std::make_shared<Joined>(std::move(parts));
 }
 
 std::span<const double> own_features(const TableShare& share, std::int64_t first, std::int64_t count,

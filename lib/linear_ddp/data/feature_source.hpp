@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,7 +12,7 @@
 namespace ddp {
 
 /// Features that stay in their files, of which a rank reads any rows as often as it wants; for tables that memory does
-/// not hold, or must not hold twice. One thread at a time.
+/// not hold, or must not hold twice. Several threads may read at once: the next batch's and an evaluation's.
 class FeatureSource {
  public:
   virtual ~FeatureSource() = default;
@@ -36,7 +37,6 @@ class FeatureSource {
 
  private:
   std::vector<std::string> names_;
-  std::vector<double> block_;
 };
 
 /// (x - mean) / scale, for each column.
@@ -45,7 +45,7 @@ class FeatureSource {
 /// Row i is row rows[i] of the source.
 [[nodiscard]] std::shared_ptr<FeatureSource> selected(std::shared_ptr<FeatureSource> source,
                                                       std::vector<std::int64_t> rows);
-/// The first source's rows, `first_rows` in number, and then the second one's.
+/// The first source's rows, `first_rows` in number, and then the second one's. What was joined before stays flat.
 [[nodiscard]] std::shared_ptr<FeatureSource> joined(std::shared_ptr<FeatureSource> first, std::int64_t first_rows,
                                                     std::shared_ptr<FeatureSource> second);
 
@@ -54,5 +54,14 @@ class FeatureSource {
                                                    std::vector<double>& block);
 /// So many rows make a block that the processor's caches hold.
 [[nodiscard]] std::int64_t rows_of_block(const TableShare& share);
+/// Calls visit(x of some rows) for all of this rank's rows, a block at a time.
+template <class Visit>
+void each_block(const TableShare& share, const Visit& visit) {
+  std::vector<double> block;
+  const std::int64_t most = rows_of_block(share);
+  for (std::int64_t row = 0; row < share.rows; row += most) {
+    visit(own_features(share, row, std::min(most, share.rows - row), block));
+  }
+}
 
 }  // namespace ddp

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <span>
 
 #include <linear_ddp/base/error.hpp>
@@ -82,6 +83,7 @@ class MatrixFeatures final : public FeatureSource {
 
   using FeatureSource::read;
   void read(std::span<const std::int64_t> rows, double* x) override {
+    const std::lock_guard lock(reading_);
     const auto width = static_cast<std::size_t>(columns());
     double* to = x;
     each_run(rows, [&](std::int64_t first_row, std::int64_t count) {
@@ -95,6 +97,7 @@ class MatrixFeatures final : public FeatureSource {
   /// Without the way through double where the file has what is wanted.
   void read(std::span<const std::int64_t> rows, float* x) override {
     const bool first_columns = places_.size() == 1 && places_[0].column == 0;
+    std::unique_lock lock(reading_);
     std::size_t done = 0;
     each_run(rows, [&](std::int64_t first_row, std::int64_t count) {
       const std::size_t numel = static_cast<std::size_t>(count * columns());
@@ -103,6 +106,7 @@ class MatrixFeatures final : public FeatureSource {
       x += numel;
       done += static_cast<std::size_t>(count);
     });
+    lock.unlock();
     if (done == 0) FeatureSource::read(rows, x);
   }
   void will_need(std::span<const std::int64_t> rows) const override {
@@ -135,6 +139,7 @@ class MatrixFeatures final : public FeatureSource {
 
   std::unique_ptr<MatrixTable> table_;
   std::vector<Place> places_;
+  std::mutex reading_;  ///< the matrix reads into memory of its own
   std::vector<ColumnSink> sinks_;
 };
 
