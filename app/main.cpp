@@ -1,6 +1,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -23,8 +24,9 @@ void report(const std::string& message) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-/// The watchdog lives on, to see whether leaving MPI ends.
-void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watchdog>& watchdog) {
+/// The watchdog lives on, to see whether leaving MPI ends. `ending`: as in abort_job.
+void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watchdog>& watchdog,
+         std::atomic_flag& ending) {
   const auto line = ddp::agree(world, [&] { return ddp::app::parse_command_line(argc, argv); });
   if (line.text) {
     if (world.rank() == 0) ddp::app::print_out(*line.text);
@@ -32,7 +34,8 @@ void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watc
   }
   // The watchdog's thread calls MPI_Abort while the main thread sits in MPI: not what FUNNELED promises to work, but
   // the process is about to end, and nothing else ends its peers.
-  const auto on_timeout = [prefix = world.prefix()](const std::string& message) {
+  const auto on_timeout = [prefix = world.prefix(), &ending](const std::string& message) {
+    if (ending.test_and_set()) return;
     report(prefix + message);
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Status::timed_out));
   };
@@ -56,8 +59,11 @@ void leave(std::optional<ddp::World>& world, std::optional<ddp::Watchdog>& watch
   world.reset();
 }
 
-/// An error of this rank alone: its peers may wait for it, so the job ends here.
-int abort_job(const std::optional<ddp::World>& world, Status status, const std::string& message) {
+/// An error of this rank alone: its peers may wait for it, so the job ends here. A rank's end has one cause: whoever of
+/// its two threads comes second to `ending` is silent.
+int abort_job(const std::optional<ddp::World>& world, std::atomic_flag& ending, Status status,
+              const std::string& message) {
+  while (ending.test_and_set()) pause();  // the watchdog is about to end the process
   report((world ? world->prefix() : std::string{}) + message);
   if (world && world->size() > 1) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(status));
   return static_cast<int>(status);
@@ -68,11 +74,12 @@ int abort_job(const std::optional<ddp::World>& world, Status status, const std::
 int main(int argc, char** argv) {
   // A file-size limit is then an error of write(), told in words, and not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  std::atomic_flag ending;
   std::optional<ddp::Watchdog> watchdog;
   std::optional<ddp::World> world;
   try {
     world.emplace();
-    run(*world, argc, argv, watchdog);
+    run(*world, argc, argv, watchdog, ending);
     leave(world, watchdog);
     return 0;
   } catch (const ddp::AgreedError& error) {
@@ -80,10 +87,10 @@ int main(int argc, char** argv) {
     leave(world, watchdog);
     return static_cast<int>(error.status());
   } catch (const ddp::Error& error) {
-    return abort_job(world, error.status(), error.what());
+    return abort_job(world, ending, error.status(), error.what());
   } catch (const std::bad_alloc&) {
-    return abort_job(world, Status::failed, "out of memory; use more ranks on more hosts, or smaller batches");
+    return abort_job(world, ending, Status::failed, "out of memory; use more ranks on more hosts, or smaller batches");
   } catch (const std::exception& error) {
-    return abort_job(world, Status::failed, error.what());
+    return abort_job(world, ending, Status::failed, error.what());
   }
 }
