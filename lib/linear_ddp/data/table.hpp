@@ -27,7 +27,7 @@ struct ColumnSelection {
   std::string weights = {};                ///< the column of the rows' weights; empty: none
   TargetKind target_kind = TargetKind::numbers;
   Missing missing = Missing::error;
-  Contents contents = Contents::both;  ///< one without the other: all columns
+  Contents contents = Contents::both;  ///< targets only: the one column there is
 };
 
 /// The selection carried out: column numbers in the order in which they were asked for.
