@@ -64,9 +64,11 @@ bool RecordReader::refill() {
   if (begin_ > 0 && kept > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, kept);
   base_ += static_cast<std::int64_t>(begin_);
   begin_ = 0;
-  if (buffer_.size() < kept + read_block_bytes) buffer_.resize(kept + read_block_bytes);
-  const auto free = std::span(buffer_).subspan(kept, read_block_bytes);
-  end_ = kept + file_.read(base_ + static_cast<std::int64_t>(kept), free);
+  const std::int64_t at = base_ + static_cast<std::int64_t>(kept);
+  const auto left = static_cast<std::size_t>(std::max<std::int64_t>(file_.size() - at, 1));  // memchr wants a place
+  const std::size_t block = std::min(read_block_bytes, left);
+  if (buffer_.size() < kept + block) buffer_.resize(kept + block);
+  end_ = kept + file_.read(at, std::span(buffer_).subspan(kept, block));
   for (Finder& finder : finders_) search(finder, kept);
   return end_ > kept;
 }
