@@ -8,7 +8,8 @@ endif()
 target_compile_options(linear_ddp_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_warnings}>")
 if(LINEAR_DDP_SANITIZE)
   # g++ 12 sees uninitialised values in its own library once sanitizers have rewritten it.
-  target_compile_options(linear_ddp_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>")
+  target_compile_options(linear_ddp_options INTERFACE
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>")
   target_compile_options(linear_ddp_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${LINEAR_DDP_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
   target_link_options(linear_ddp_options INTERFACE -fsanitize=${LINEAR_DDP_SANITIZE})

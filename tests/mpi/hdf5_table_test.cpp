@@ -76,6 +76,7 @@ TEST(Hdf5Table, RefusesWhatIsNoTable) {
   file.add("none", H5T_NATIVE_DOUBLE, {0, 2}, {});
   file.add("text", H5T_C_S1, {2}, {});
   file.add("huge", H5T_NATIVE_DOUBLE, {1ULL << 40U, 1024}, {}, {64, 1024});
+  file.add("wide", H5T_NATIVE_DOUBLE, {1, 1'000'000}, {});
   file.add("y", H5T_NATIVE_DOUBLE, {2}, {1, 2});
   file.add("nan", H5T_NATIVE_DOUBLE, {2}, {1, std::numeric_limits<double>::quiet_NaN()});
   const std::string path = file.path();
@@ -87,6 +88,7 @@ TEST(Hdf5Table, RefusesWhatIsNoTable) {
   EXPECT_THAT(refused("none"), HasSubstr("no data rows"));
   EXPECT_THAT(refused("text"), HasSubstr("texts"));
   EXPECT_THAT(refused("huge"), HasSubstr("but the file has only"));
+  EXPECT_THAT(refused("wide"), AllOf(HasSubstr("dataset 'wide'"), HasSubstr("(1, 1000000), too many columns")));
   EXPECT_THAT(refused("nan"), HasSubstr("row 1, column 'nan'"));
 }
 

@@ -51,6 +51,7 @@ TEST(LibsvmTable, AnIndexThatNoMemoryWouldHoldIsRefused) {
   EXPECT_THAT(refusal_of("1 1:1\n2 1099511627776:1\n"),
               AllOf(HasSubstr("2 rows of 1099511627776 features"), HasSubstr("sparse")));
   EXPECT_THAT(refusal_of("1 4000000:1\n"), HasSubstr("1 rows of 4000000 features"));
+  EXPECT_THAT(refusal_of("1 1000000:1\n"), HasSubstr("1 rows of 1000000 features")) << "8 MB of values, 32 of names";
   EXPECT_EQ(read_text("1 100000:1\n").feature_names.size(), 100'000U);
 }
 

@@ -150,6 +150,10 @@ TEST(NpyTable, TargetsInAFileOfTheirOwnMayBeClassesAndHaveGaps) {
   const auto table = whole(share);
   EXPECT_THAT(table.features, ElementsAre(1, 2, 5, 6));
   EXPECT_THAT(table.targets, ElementsAre(2, 0, 2, 1));
+  const SharedFile two("two.csv", "kind,count\nred,900\nblue,901\nred,902\nred,903\nred,904\ngreen,905\n");
+  options.targets_file = two.path();
+  EXPECT_THAT(refusal([&] { return read_table(world(), x.path(), {}, selection, options); }),
+              AllOf(HasSubstr("two.csv: it has 2 columns"), HasSubstr("the targets are one")));
 }
 
 TEST(NpyTable, AnyBytesAreReadOrRefused) {

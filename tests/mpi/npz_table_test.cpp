@@ -81,6 +81,12 @@ TEST(NpzTable, RefusesMembersThatAreNotWhatTheDirectorySays) {
               }),
               HasSubstr("not compressed"));
   EXPECT_THAT(refusal_with([](auto& y) { y.content = "no array at all"; }), HasSubstr("not a .npy file"));
+  EXPECT_THAT(refusal_with([](auto& y) {
+                y.content = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1000000)}",
+                                std::string(2'000'000, '\0'));
+              }),
+              AllOf(HasSubstr("array 'y'"), HasSubstr("(2, 1000000), too many columns")))
+      << "a few KB of zeros, deflated, and 64 MB of names";
 }
 
 TEST(NpzTable, RefusesWhatIsNoArchive) {

@@ -105,6 +105,15 @@ TEST(TextTable, RefusesWhatIsNoTextFile) {
   EXPECT_THAT(cut, HasSubstr("'" + std::string(40, 'z') + "...'"));
 }
 
+/// Time that grows with the square of a field's length would not end here.
+TEST(TextTable, FieldsOfNothingButQuotesAreReadInLinearTime) {
+  const std::string quotes(4'000'000, '"'), written = '"' + quotes + quotes + '"';
+  const SharedFile file("quotes.csv", "a," + written + "\n1," + written + "\n");
+  const auto share = read_table(world(), file.path(), {}, {.target_kind = TargetKind::labels});
+  EXPECT_TRUE(share.target_names == std::vector{quotes});
+  EXPECT_TRUE(share.labels == std::vector{quotes});
+}
+
 /// A table with texts full of line ends, delimiters and quotes, whose numbers follow from the row.
 struct Generated {
   std::string text = "\"the\r\nnote\",x,y\n";

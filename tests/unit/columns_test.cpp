@@ -76,6 +76,14 @@ TEST(Columns, ClassesAreOfOneTarget) {
   EXPECT_THAT(refusal({.targets = {"height", "weight"}, .target_kind = TargetKind::labels}), HasSubstr("2 targets"));
 }
 
+TEST(Columns, AFileOfTargetsHasOneColumn) {
+  for (const auto kind : {TargetKind::numbers, TargetKind::labels}) {
+    const ColumnSelection selection{.target_kind = kind, .contents = Contents::targets_only};
+    EXPECT_THAT(select_columns({"y"}, selection).targets, ElementsAre(0));
+    EXPECT_THAT(refusal(selection, {"y", "z"}), HasSubstr("it has 2 columns, but the targets are one"));
+  }
+}
+
 TEST(Columns, WithoutAFeatureThereIsNothingToLearn) {
   EXPECT_THAT(refusal({}, {"y"}), HasSubstr("no feature"));
   EXPECT_THAT(refusal({{}, {"p", "q"}}, {"p", "q"}), HasSubstr("no feature"));

@@ -64,13 +64,15 @@ SelectedColumns select_columns(const std::vector<std::string>& names, const Colu
     return static_cast<std::int64_t>(column);
   };
 
-  for (const auto& wanted : selection.targets)
-    columns.targets.push_back(take(find_column(names, wanted), "as a target"));
   if (selection.contents == Contents::targets_only) {
-    for (std::size_t column = 0; column < names.size(); ++column)
-      columns.targets.push_back(take(column, "as a target"));
+    if (names.size() != 1) {
+      throw UseError(fmt::format("it has {} columns, but the targets are one", names.size()));
+    }
+    columns.targets = {0};
     return columns;
   }
+  for (const auto& wanted : selection.targets)
+    columns.targets.push_back(take(find_column(names, wanted), "as a target"));
   if (!selection.weights.empty()) {
     columns.weights.push_back(take(find_column(names, selection.weights), "as the weights"));
   }

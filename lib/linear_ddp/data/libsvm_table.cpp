@@ -27,10 +27,12 @@ SparseRows parse(const InputFile& file, const TextShare& range, bool is_first, b
   return rows;
 }
 
-/// The values that are not given may be many times what is in the file: that is refused before memory is taken.
+/// The values that are not given, and the names, may be many times what is in the file: that is refused before memory
+/// is taken.
 void require_dense(const InputFile& file, std::int64_t rows, std::int64_t features) {
   constexpr double always = 16 << 20, most_times_the_file = 1000;
-  const double bytes = static_cast<double>(rows) * static_cast<double>(features) * sizeof(double);
+  const double bytes_of_feature = static_cast<double>(rows) * sizeof(double) + 2 * sizeof(std::string);
+  const double bytes = bytes_of_feature * static_cast<double>(features);
   if (bytes <= always + most_times_the_file * static_cast<double>(file.size())) return;
   throw UseError(
       fmt::format("{}: {} rows of {} features are {:.3g} GiB when no value is left out, for a file of {:.3g} MiB; this "

@@ -47,7 +47,17 @@ class JoinedMatrix final : public Matrix {
   std::unique_ptr<Matrix> left_, right_;
 };
 
-std::vector<std::string> names_of(const Matrix& matrix, const std::string& key) {
+/// A file of few bytes may have very many columns, filled in or deflated, and each needs names here.
+void require_columns(const InputFile& file, const Matrix& matrix) {
+  constexpr double always = 16 << 20, most_times_the_file = 1032;
+  const double bytes = static_cast<double>(matrix.columns()) * 2 * sizeof(std::string);
+  if (bytes <= always + most_times_the_file * static_cast<double>(file.size())) return;
+  throw UseError(fmt::format("{}: its shape is {}, too many columns for a file of {} bytes; is it transposed?",
+                             matrix.name(), shape_text(matrix.shape()), file.size()));
+}
+
+std::vector<std::string> names_of(const InputFile& file, const Matrix& matrix, const std::string& key) {
+  require_columns(file, matrix);
   if (matrix.columns() == 1 && !key.empty()) return {key};
   std::vector<std::string> names;
   for (std::int64_t column = 0; column < matrix.columns(); ++column) names.push_back(fmt::format("{}#{}", key, column));
@@ -177,14 +187,14 @@ std::unique_ptr<MatrixTable> open_matrix_table(const World& world, const std::st
 
 void take_matrix(MatrixTable& table, std::unique_ptr<Matrix> matrix, const ColumnSelection& selection) {
   table.matrix = std::move(matrix);
-  table.names = names_of(*table.matrix, "");
+  table.names = names_of(table.file, *table.matrix, "");
   table.selected = select_columns_of(table.file, table.names, selection);
 }
 
 void take_matrices(MatrixTable& table, const OpenMatrix& open, const ArrayKeys& keys,
                    const ColumnSelection& selection) {
   auto x = open(keys.x);
-  table.names = names_of(*x, keys.x);
+  table.names = names_of(table.file, *x, keys.x);
   if (selection.contents == Contents::features_only) {
     table.matrix = std::move(x);
     table.selected = select_columns_of(table.file, table.names, selection);
@@ -198,7 +208,7 @@ void take_matrices(MatrixTable& table, const OpenMatrix& open, const ArrayKeys& 
     throw UseError(fmt::format("{}: {} has {} rows but {} has {}; each row of the one needs its row of the other",
                                table.file.path(), excerpt(keys.x), x->rows(), excerpt(keys.y), y->rows()));
   }
-  const std::vector<std::string> targets = names_of(*y, keys.y);
+  const std::vector<std::string> targets = names_of(table.file, *y, keys.y);
   ColumnSelection completed = selection;
   for (std::size_t i = 0; selection.targets.empty() && i < targets.size(); ++i) {
     completed.targets.push_back(fmt::format("#{}", table.names.size() + i));

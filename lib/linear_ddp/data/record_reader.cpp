@@ -79,10 +79,12 @@ bool RecordReader::refill() {
   if (begin_ > 0 && kept > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, kept);
   base_ += static_cast<std::int64_t>(begin_);
   begin_ = 0;
-  const std::size_t room = kept + read_block_bytes + record_padding;
+  const std::int64_t at = base_ + static_cast<std::int64_t>(kept);
+  const auto left = static_cast<std::size_t>(std::max<std::int64_t>(file_.size() - at, 0));
+  const std::size_t block = std::min(read_block_bytes, left);
+  const std::size_t room = kept + block + record_padding;
   if (buffer_.size() < room) buffer_.resize(room);
-  const auto free = std::span(buffer_).subspan(kept, read_block_bytes);
-  end_ = kept + file_.read(base_ + static_cast<std::int64_t>(kept), free);
+  end_ = kept + file_.read(at, std::span(buffer_).subspan(kept, block));
   for (Finder& finder : finders_) search(finder, kept);
   return end_ > kept;
 }

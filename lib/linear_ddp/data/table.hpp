@@ -30,7 +30,7 @@ struct ColumnSelection {
   std::string weights = {};                ///< the column of the rows' weights; empty: none
   TargetKind target_kind = TargetKind::numbers;
   Missing missing = Missing::error;
-  Contents contents = Contents::both;  ///< one without the other: all columns
+  Contents contents = Contents::both;  ///< targets only: the one column there is
   /// Features that can be read again may stay in their files: TableShare::source.
   bool leaves_features = false;
 };

@@ -32,8 +32,7 @@ std::vector<double> take_rows(std::vector<double>& values, const std::vector<boo
 /// Collective. Throws AgreedError when the ranks see files of different sizes, whose shares would not fit together.
 void require_same_size(const World& world, const InputFile& file);
 
-/// Collective. Gives the share the targets of its rows. Throws AgreedError unless they are one column with as many
-/// rows.
+/// Collective. Gives the share the targets of its rows, one column. Throws AgreedError unless they have as many rows.
 void take_targets(const World& world, TableShare& share, const TableShare& targets);
 
 /// Collective. Fills in where the share is in the table.

@@ -27,10 +27,6 @@ std::vector<double> all_targets(const World& world, const TableShare& share) {
 
 void take_targets(const World& world, TableShare& share, const TableShare& targets) {
   agree(world, [&] {
-    if (targets.target_names.size() != 1) {
-      throw UseError(
-          fmt::format("{}: it has {} columns, but the targets are one", targets.path, targets.target_names.size()));
-    }
     if (targets.total_rows == share.total_rows) return;
     throw UseError(fmt::format("{} has {} rows but {} has {}; each row needs its target", targets.path,
                                targets.total_rows, share.path, share.total_rows));

@@ -24,7 +24,7 @@ struct Counts {
 Counts count(const InputFile& file, std::int64_t begin, std::int64_t end) {
   Counts counts;
   char previous = RecordReader(file, begin, 0).previous();
-  std::vector<char> buffer(read_block_bytes);
+  std::vector<char> buffer(std::min(read_block_bytes, static_cast<std::size_t>(end - begin)));
   for (std::int64_t at = begin; at < end;) {
     const auto block = std::min(static_cast<std::int64_t>(buffer.size()), end - at);
     const std::string_view text(buffer.data(), static_cast<std::size_t>(block));
