@@ -94,7 +94,7 @@ void predict(const World& world, const UseOptions& options) {
   agree(world, [&] {
     require_features(stored, share);
     // Nobody writes before all ranks know that their rows can be used.
-    if (share.source) each_block(share, [](std::span<const double>) {});
+    if (share.source && !share.source->in_memory()) each_block(share, [](std::span<const double>) {});
   });
   Predictor predictor(stored);
   if (world.rank() == 0) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/data/split.hpp>
 #include <linear_ddp/launch/agree.hpp>
 
@@ -84,7 +85,8 @@ std::optional<TrainingData> load_data(const World& world, const TrainOptions& op
   print_notices(world, data.rows.notices);
   if (valid) {
     print_notices(world, valid->notices);
-    data.valid = gather(world, *valid, valid->source ? options.residence : Residence::automatic);
+    const bool in_files = valid->source && !valid->source->in_memory();
+    data.valid = gather(world, *valid, in_files ? options.residence : Residence::automatic);
   }
   return data;
 }

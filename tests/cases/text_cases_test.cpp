@@ -192,7 +192,7 @@ TEST(Cases, P15_BlanksAroundFieldsAreNone) {
 }
 
 TableShare read_zero_based(const std::string& name) {
-  return read_libsvm_table(world(), case_path(name), true);
+  return read_libsvm_table(world(), {case_path(name)}, {.zero_based = true});
 }
 
 TEST(Cases, P40_IndicesStartAtOneUnlessToldOtherwise) {

@@ -188,7 +188,7 @@ TEST(FeatureSource, IsReadByTwoThreadsAtOnce) {
 /// Of any size, without a file.
 class Zeros final : public FeatureSource {
  public:
-  explicit Zeros(std::size_t width) : FeatureSource(std::vector<std::string>(width, "zero")) {}
+  explicit Zeros(std::size_t width) : FeatureSource(std::vector<std::string>(width, "zero"), false) {}
   using FeatureSource::read;
   void read(std::span<const std::int64_t> some, double* x) override {
     std::fill_n(x, std::ssize(some) * columns(), 0.0);

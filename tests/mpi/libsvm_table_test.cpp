@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 TableShare read_text(const std::string& content, bool zero_based = false) {
   const SharedFile file("table.svm", content);
-  return read_libsvm_table(world(), file.path(), zero_based);
+  return read_libsvm_table(world(), {file.path()}, {.zero_based = zero_based});
 }
 
 std::string refusal_of(const std::string& content, bool zero_based = false) {
@@ -49,8 +49,11 @@ TEST(LibsvmTable, TakesWhatOthersWrite) {
 
 TEST(LibsvmTable, AnIndexThatNoMemoryWouldHoldIsRefused) {
   EXPECT_THAT(refusal_of("1 1:1\n2 1099511627776:1\n"),
-              AllOf(HasSubstr("2 rows of 1099511627776 features"), HasSubstr("sparse")));
+              AllOf(HasSubstr("2 rows of 1099511627776 features"), HasSubstr("too many")));
   EXPECT_THAT(refusal_of("1 4000000:1\n"), HasSubstr("1 rows of 4000000 features"));
+  std::string long_table;
+  for (int row = 0; row < 1000; ++row) long_table += "1 100000:1\n";
+  EXPECT_THAT(refusal_of(long_table), AllOf(HasSubstr("0.745 GiB when no value is left out"), HasSubstr("sparse")));
   EXPECT_THAT(refusal_of("1 1000000:1\n"), HasSubstr("1 rows of 1000000 features")) << "8 MB of values, 32 of names";
   EXPECT_EQ(read_text("1 100000:1\n").feature_names.size(), 100'000U);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <linear_ddp/base/checked.hpp>
+#include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/data/row_weights.hpp>
 
 namespace ddp {
@@ -112,7 +113,8 @@ class DatasetBatches final : public StagedBatches {
  public:
   DatasetBatches(Device& device, const Dataset& data, const BatchOptions& options, RowWeights weights,
                  DistributedSampler sampler)
-      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out, weights.uneven(), data.source != nullptr),
+      : StagedBatches(device, sampler.most_rows_of_step(), data.in, data.out, weights.uneven(),
+                      data.source && !data.source->in_memory()),
         data_(data),
         accumulate_(options.accumulate),
         weights_(std::move(weights)),

@@ -81,14 +81,16 @@ SharedArray gather_features(const World& world, const TableShare& share) {
   return all;
 }
 
-/// Collective. Whether the features stay in their files.
+/// Collective. Whether the features stay where they are.
 bool stays(const World& world, const TableShare& share, Residence residence, std::vector<std::string>& notices) {
-  if (residence == Residence::files && !share.source) {
+  const bool in_memory = share.source && share.source->in_memory();
+  if (residence == Residence::files && (!share.source || in_memory)) {
     throw AgreedError(Status::wrong_use,
                       fmt::format("{}: rows of this table cannot be read one by one, and so not streamed; .npy, "
                                   ".safetensors and .hdf5 without gaps can",
                                   share.path));
   }
+  if (in_memory) return true;
   if (!share.source || residence == Residence::memory) return false;
   if (residence == Residence::files) return true;
   const double bytes = static_cast<double>(share.total_rows) * static_cast<double>(share.feature_names.size()) * 4;
@@ -131,11 +133,8 @@ Dataset gather_dataset(const World& world, const TableShare& share, Residence re
   data.y = gather(world, share, share.targets, share.target_names.size());
   if (weights > 0) data.weights = gather(world, share, share.weights, 1);
   data.classes = share.labels;
-  for (const auto& why : all_gather(world, data.x.why_not_shared())) {
-    if (why.empty()) continue;
-    data.notices.push_back("the ranks of a host could not share memory, so each holds all the data: " + why);
-    break;
-  }
+  if (const auto notice = notice_of_copies(world, data.x.why_not_shared()); !notice.empty())
+    data.notices.push_back(notice);
   return data;
 }
 

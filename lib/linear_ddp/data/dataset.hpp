@@ -14,7 +14,7 @@
 namespace ddp {
 
 /// All rows, as they are trained on: in host memory, which the ranks of a host share; or with the features still in
-/// their files.
+/// their files, or sparse.
 struct Dataset {
   std::int64_t rows = 0, in = 0, out = 0;
   SharedArray x;             ///< [rows, in]; empty with a source
@@ -31,7 +31,7 @@ struct Dataset {
 };
 
 /// Where the features of a data set are: automatic leaves them in their files when the memory for them is more than
-/// half of what a host has available.
+/// half of what a host has available. Sparse ones are in memory, as they are.
 enum class Residence { automatic, memory, files };
 
 /// Collective. Every rank's share, as float, put together for every rank. Throws AgreedError when a value is beyond

@@ -22,7 +22,10 @@ std::int64_t block_rows(std::int64_t columns) {
 class Standardized final : public FeatureSource {
  public:
   Standardized(std::shared_ptr<FeatureSource> source, std::vector<double> mean, std::vector<double> scale)
-      : FeatureSource(source->names()), source_(std::move(source)), mean_(std::move(mean)), scale_(std::move(scale)) {}
+      : FeatureSource(source->names(), source->in_memory()),
+        source_(std::move(source)),
+        mean_(std::move(mean)),
+        scale_(std::move(scale)) {}
 
   using FeatureSource::read;
   void read(std::span<const std::int64_t> rows, double* x) override {
@@ -42,7 +45,7 @@ class Standardized final : public FeatureSource {
 class Selected final : public FeatureSource {
  public:
   Selected(std::shared_ptr<FeatureSource> source, std::vector<std::int64_t> rows)
-      : FeatureSource(source->names()), source_(std::move(source)), rows_(std::move(rows)) {}
+      : FeatureSource(source->names(), source->in_memory()), source_(std::move(source)), rows_(std::move(rows)) {}
 
   using FeatureSource::read;
   void read(std::span<const std::int64_t> rows, double* x) override { source_->read(places_of(rows), x); }
@@ -69,7 +72,10 @@ class Joined final : public FeatureSource {
     std::shared_ptr<FeatureSource> source;
   };
 
-  explicit Joined(std::vector<Part> parts) : FeatureSource(parts[0].source->names()), parts_(std::move(parts)) {}
+  explicit Joined(std::vector<Part> parts)
+      : FeatureSource(parts[0].source->names(), std::all_of(parts.begin(), parts.end(),
+                                                            [](const Part& part) { return part.source->in_memory(); })),
+        parts_(std::move(parts)) {}
 
   using FeatureSource::read;
   void read(std::span<const std::int64_t> rows, double* x) override {

@@ -11,8 +11,9 @@
 
 namespace ddp {
 
-/// Features that stay in their files, of which a rank reads any rows as often as it wants; for tables that memory does
-/// not hold, or must not hold twice. Several threads may read at once: the next batch's and an evaluation's.
+/// Features that stay in their files, or in memory in a form of their own, of which a rank reads any rows as often as
+/// it wants; for tables that memory does not hold, or must not hold twice. Several threads may read at once: the next
+/// batch's and an evaluation's.
 class FeatureSource {
  public:
   virtual ~FeatureSource() = default;
@@ -21,6 +22,8 @@ class FeatureSource {
 
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
   [[nodiscard]] std::int64_t columns() const noexcept { return static_cast<std::int64_t>(names_.size()); }
+  /// Nothing is read from files any more.
+  [[nodiscard]] bool in_memory() const noexcept { return in_memory_; }
 
   /// x [rows.size(), columns] of rows of the table. Throws UseError naming file, row and column of a value that is not
   /// finite.
@@ -33,10 +36,11 @@ class FeatureSource {
   [[nodiscard]] virtual std::string name_row(std::int64_t row) const = 0;
 
  protected:
-  explicit FeatureSource(std::vector<std::string> names) : names_(std::move(names)) {}
+  FeatureSource(std::vector<std::string> names, bool in_memory) : names_(std::move(names)), in_memory_(in_memory) {}
 
  private:
   std::vector<std::string> names_;
+  bool in_memory_;
 };
 
 /// (x - mean) / scale, for each column.

@@ -6,6 +6,7 @@
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/libsvm_parser.hpp>
+#include <linear_ddp/data/sparse_features.hpp>
 #include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/data/text_share.hpp>
 #include <linear_ddp/launch/agree.hpp>
@@ -14,79 +15,108 @@
 namespace ddp {
 namespace {
 
-SparseRows parse(const InputFile& file, const TextShare& range, bool is_first, bool zero_based) {
-  SparseRows rows;
-  if (range.begin == range.end) return rows;
+/// Adds this rank's lines of a file.
+void parse(const InputFile& file, const TextShare& range, bool is_first, bool zero_based, SparseRows& rows) {
+  if (range.begin == range.end) return;
   RecordReader reader(file, range.begin, range.line);
   reader.ignore_quotes();
   Record record;
   const bool at_line_begin = is_first || reader.previous() == '\n' || reader.previous() == '\r';
-  if (!at_line_begin && !reader.next(record)) return rows;  // the rest of a line of the rank before
+  if (!at_line_begin && !reader.next(record)) return;  // the rest of a line of the rank before
   LibsvmParser parser(file.path(), zero_based, rows);
   while (reader.offset() < range.end && reader.next(record)) parser.parse(record);
-  return rows;
 }
 
-/// The values that are not given, and the names, may be many times what is in the file: that is refused before memory
+/// What is known of a table whose lines are read.
+struct Extent {
+  std::int64_t rows = 0, values = 0, features = 0, base = 1;
+  double file_bytes = 0;
+};
+
+/// The values that are not given, and the names, may be many times what is in the files: that is refused before memory
 /// is taken.
-void require_dense(const InputFile& file, std::int64_t rows, std::int64_t features) {
+void require_memory(const std::string& path, const Extent& extent, bool is_sparse) {
   constexpr double always = 16 << 20, most_times_the_file = 1000;
-  const double bytes_of_feature = static_cast<double>(rows) * sizeof(double) + 2 * sizeof(std::string);
-  const double bytes = bytes_of_feature * static_cast<double>(features);
-  if (bytes <= always + most_times_the_file * static_cast<double>(file.size())) return;
+  const double rows = static_cast<double>(extent.rows), features = static_cast<double>(extent.features);
+  const double names = features * 2 * sizeof(std::string), values = is_sparse ? 0 : rows * features * sizeof(double);
+  const double most = always + most_times_the_file * extent.file_bytes;
+  if (names + values <= most) return;
+  const std::string size =
+      fmt::format("{} rows of {} features, in {:.3g} MiB", extent.rows, extent.features, extent.file_bytes / (1 << 20));
+  if (names > most) throw UseError(fmt::format("{}: {}: too many features; hash them into fewer", path, size));
   throw UseError(
-      fmt::format("{}: {} rows of {} features are {:.3g} GiB when no value is left out, for a file of {:.3g} MiB; this "
-                  "program does not train on sparse rows: leave out features, or hash them into fewer",
-                  file.path(), rows, features, bytes / (1 << 30), static_cast<double>(file.size()) / (1 << 20)));
+      fmt::format("{}: {}, are {:.3g} GiB when no value is left out; leave out features, hash them into "
+                  "fewer, or keep them sparse (ColumnSelection::leaves_features)",
+                  path, size, values / (1 << 30)));
 }
 
-TableShare dense(const InputFile& file, const SparseRows& rows, std::int64_t features, std::int64_t base) {
-  TableShare share;
-  share.path = file.path();
-  for (std::int64_t feature = 0; feature < features; ++feature) {
-    share.feature_names.push_back(std::to_string(feature + base));
-  }
-  share.target_names = {"label"};
-  share.rows = std::ssize(rows.labels);
-  share.targets = rows.labels;
-  share.features.resize(rows.labels.size() * static_cast<std::size_t>(features));
+std::vector<double> dense(const SparseRows& rows, const Extent& extent) {
+  std::vector<double> features(rows.labels.size() * static_cast<std::size_t>(extent.features));
+  double* values = features.data();
   std::size_t at = 0;
-  for (std::size_t row = 0; row < rows.labels.size(); ++row) {
-    double* const values = share.features.data() + row * static_cast<std::size_t>(features);
-    for (; at < rows.ends[row]; ++at) values[rows.values[at].index - base] = rows.values[at].value;
+  for (const std::size_t end : rows.ends) {
+    for (; at < end; ++at) values[rows.values[at].index - extent.base] = rows.values[at].value;
+    values += extent.features;
   }
-  return share;
+  return features;
 }
 
 }  // namespace
 
-TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based, std::int64_t features) {
-  const auto file = agree(world, [&] { return std::make_unique<InputFile>(path); });
-  require_same_size(world, *file);
-  const std::int64_t begin = agree(world, [&] { return begin_of_text(*file); });
-  const TextShare range = share_text(world, *file, begin, 1);
-  const SparseRows rows = agree(world, [&] { return parse(*file, range, world.rank() == 0, zero_based); });
-
-  std::int64_t total_rows = std::ssize(rows.labels);
-  all_reduce_sum(world, std::span(&total_rows, 1));
+TableShare read_libsvm_table(const World& world, const std::vector<std::string>& files, const LibsvmFormat& format,
+                             bool leaves_features) {
+  SparseRows rows;
+  Extent extent{.features = format.features, .base = format.zero_based ? 0 : 1};
+  TableShare share;
+  share.path = files.front();
+  for (const auto& path : files) {
+    const auto file = agree(world, [&] { return std::make_unique<InputFile>(path); });
+    require_same_size(world, *file);
+    extent.file_bytes += static_cast<double>(file->size());
+    const std::int64_t begin = agree(world, [&] { return begin_of_text(*file); });
+    const TextShare range = share_text(world, *file, begin, 1);
+    std::int64_t own = -std::ssize(rows.labels);
+    agree(world, [&] {
+      parse(*file, range, world.rank() == 0, format.zero_based, rows);
+      if (format.features == 0 || rows.highest - extent.base < format.features) return;
+      throw UseError(fmt::format("{}: it has the index {}, but there are {} features, {} to {}", path, rows.highest,
+                                 format.features, extent.base, extent.base + format.features - 1));
+    });
+    own += std::ssize(rows.labels);
+    share.pieces.push_back({extent.rows + sum_of_ranks_before(world, own), own});
+    all_reduce_sum(world, std::span(&own, 1));
+    extent.rows += own;
+  }
+  extent.values = std::ssize(rows.values);
+  all_reduce_sum(world, std::span(&extent.values, 1));
   const auto highest = all_gather(world, rows.highest);
-  const auto queries = all_gather(world, std::int64_t{rows.has_query_ids});
-  const std::int64_t base = zero_based ? 0 : 1;
-  const std::int64_t last = *std::max_element(highest.begin(), highest.end()), known = features;
-  if (known == 0) features = last + 1 - base;
-  TableShare share = agree(world, [&] {
-    if (last - base >= features) {
-      throw UseError(fmt::format("{}: it has the index {}, but there are {} features, {} to {}", path, last, known,
-                                 base, base + known - 1));
-    }
-    if (total_rows == 0) throw UseError(fmt::format("{}: no data rows", path));
-    if (features <= 0) throw UseError(fmt::format("{}: no feature: no line has more than a label", path));
-    require_dense(*file, total_rows, features);
-    return dense(*file, rows, features, base);
+  if (format.features == 0) extent.features = *std::max_element(highest.begin(), highest.end()) + 1 - extent.base;
+
+  const double dense_bytes = static_cast<double>(extent.rows) * static_cast<double>(extent.features) * sizeof(float);
+  const bool is_sparse = leaves_features && bytes_of_sparse(extent.rows, extent.values) < dense_bytes;
+  agree(world, [&] {
+    if (extent.rows == 0) throw UseError(fmt::format("{}: no data rows", share.path));
+    if (extent.features <= 0) throw UseError(fmt::format("{}: no feature: no line has more than a label", share.path));
+    require_memory(share.path, extent, is_sparse);
+    for (std::int64_t feature = 0; feature < extent.features; ++feature)
+      share.feature_names.push_back(std::to_string(feature + extent.base));
+    if (!is_sparse) share.features = dense(rows, extent);
   });
-  place_share(world, share);
+  if (is_sparse) {
+    share.source = share_sparse(world, rows, share.pieces, extent.rows, extent.base, share.feature_names, share.path,
+                                share.notices);
+  }
+  share.target_names = {"label"};
+  share.rows = std::ssize(rows.labels);
+  share.total_rows = extent.rows;
+  share.targets = std::move(rows.labels);
+  if (files.size() == 1) {
+    share.first_row = share.pieces.front().first;
+    share.pieces.clear();
+  }
+  const auto queries = all_gather(world, std::int64_t{rows.has_query_ids});
   if (std::count(queries.begin(), queries.end(), 1) > 0) {
-    share.notices.push_back(fmt::format("{}: qid: is ignored, no loss here goes by queries", path));
+    share.notices.push_back(fmt::format("{}: qid: is ignored, no loss here goes by queries", share.path));
   }
   return share;
 }

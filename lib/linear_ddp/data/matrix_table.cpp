@@ -89,7 +89,7 @@ void add_sinks(std::vector<ColumnSink>& sinks, const std::vector<Place>& places,
 class MatrixFeatures final : public FeatureSource {
  public:
   MatrixFeatures(std::unique_ptr<MatrixTable> table, std::vector<std::string> names)
-      : FeatureSource(std::move(names)), table_(std::move(table)), places_(places_of(table_->selected.features)) {}
+      : FeatureSource(std::move(names), false), table_(std::move(table)), places_(places_of(table_->selected.features)) {}
 
   using FeatureSource::read;
   void read(std::span<const std::int64_t> rows, double* x) override {

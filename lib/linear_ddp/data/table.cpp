@@ -52,10 +52,12 @@ bool are_indices(const std::vector<std::string>& names) {
 }
 
 /// An index means what it meant in the table whose features are asked for, whichever of them this one has.
-TableShare read_libsvm_file(const World& world, const std::string& path, const std::vector<std::string>& features,
-                            bool zero_based) {
-  if (!are_indices(features)) return read_libsvm_table(world, path, zero_based);
-  return read_libsvm_table(world, path, zero_based || features[0] == "0", std::ssize(features));
+TableShare read_libsvm_files(const World& world, const std::vector<std::string>& files,
+                             const ColumnSelection& selection, bool zero_based) {
+  const auto& features = selection.features;
+  LibsvmFormat format{zero_based, 0};
+  if (are_indices(features)) format = {zero_based || features[0] == "0", std::ssize(features)};
+  return read_libsvm_table(world, files, format, selection.leaves_features);
 }
 
 TableShare read_file(const World& world, const std::string& path, const TextFormat& text,
@@ -71,7 +73,7 @@ TableShare read_file(const World& world, const std::string& path, const TextForm
     case FileFormat::hdf5:
       return read_hdf5_table(world, path, options.keys, selection);
     case FileFormat::libsvm:
-      return read_libsvm_file(world, path, selection.features, options.zero_based);
+      return read_libsvm_files(world, {path}, selection, options.zero_based);
     default:
       TextFormat completed = text;
       if (completed.delimiter == 0) completed.delimiter = format == FileFormat::tsv ? '\t' : ',';
@@ -149,16 +151,29 @@ TableShare read_table(const World& world, const std::string& path, const TextFor
         Status::wrong_use,
         fmt::format("{}: the targets of several files cannot be in one of their own, {}", path, options.targets_file));
   }
-  for (const auto& file : files) {
-    TableShare part = two_files ? read_two_files(world, file, text, selection, options)
-                                : read_file(world, file, text, selection, options);
+  const auto add = [&](TableShare part, bool is_first) {
     if (selection.missing == Missing::drop) drop_gaps(world, part);
     if (selection.target_kind == TargetKind::labels && part.labels.empty()) label_numbers(part);
-    if (&file == &files.front()) {
-      share = std::move(part);
-      if (files.size() > 1) share.pieces = {{share.first_row, share.rows}};
-    } else {
+    if (!is_first) {
       agree(world, [&] { append_file(share, std::move(part)); });
+      return;
+    }
+    share = std::move(part);
+    if (files.size() > 1) share.pieces = share.ranges();
+  };
+  // Of these, no file alone tells how many features the table has.
+  const bool all_libsvm = agree(world, [&] {
+    return !two_files && std::all_of(files.begin(), files.end(), [&](const auto& file) {
+      return require_format(file, options.format) == FileFormat::libsvm;
+    });
+  });
+  if (all_libsvm) {
+    add(read_libsvm_files(world, files, selection, options.zero_based), true);
+  } else {
+    for (const auto& file : files) {
+      add(two_files ? read_two_files(world, file, text, selection, options)
+                    : read_file(world, file, text, selection, options),
+          &file == &files.front());
     }
   }
   if (files.size() > 1) share.path = path;
@@ -166,7 +181,7 @@ TableShare read_table(const World& world, const std::string& path, const TextFor
     throw AgreedError(Status::wrong_use, fmt::format("{}: no data rows are left: a value is missing in each", path));
   }
   notice_equal_names(share);
-  if (selection.missing == Missing::mean) fill_gaps(world, share);
+  if (selection.missing == Missing::mean && !share.source) fill_gaps(world, share);  // what stays has no gaps
   if (!selection.weights.empty()) require_weight(world, share);
   if (selection.target_kind == TargetKind::labels) unite_labels(world, share);
   return share;

@@ -31,7 +31,7 @@ struct ColumnSelection {
   TargetKind target_kind = TargetKind::numbers;
   Missing missing = Missing::error;
   Contents contents = Contents::both;  ///< targets only: the one column there is
-  /// Features that can be read again may stay in their files: TableShare::source.
+  /// Features that can be read again may stay in their files, and sparse ones sparse: TableShare::source.
   bool leaves_features = false;
 };
 
@@ -86,7 +86,7 @@ struct TableShare {
   std::vector<std::string> labels;        ///< the classes; a reader leaves it empty where targets are numbers
   std::vector<RowRange> pieces;           ///< where the rows are, one range a file; empty: one, from first_row on
   std::vector<std::string> notices;       ///< what a person should know; the same on all ranks
-  std::shared_ptr<FeatureSource> source;  ///< of the whole table's features, where they stayed in their files
+  std::shared_ptr<FeatureSource> source;  ///< of the whole table's features, where they are not in `features`
 
   /// Where this rank's rows are in the table, in their order.
   [[nodiscard]] std::vector<RowRange> ranges() const;
@@ -114,11 +114,16 @@ struct TableShare {
 [[nodiscard]] TableShare read_hdf5_table(const World& world, const std::string& path, const ArrayKeys& keys,
                                          const ColumnSelection& selection);
 
-/// Collective. "label index:value …" lines. The features are named by their indices, from 1 (or 0) on: `features` of
-/// them, or 0 for as many as the highest index of all ranks' rows tells. A value that is not given is 0. `qid:` is
-/// ignored, with a notice. Throws AgreedError for an index beyond `features`.
-[[nodiscard]] TableShare read_libsvm_table(const World& world, const std::string& path, bool zero_based,
-                                           std::int64_t features = 0);
+struct LibsvmFormat {
+  bool zero_based = false;    ///< indices start at 0
+  std::int64_t features = 0;  ///< 0: as many as the highest index of all ranks' rows tells
+};
+
+/// Collective. "label index:value …" lines; of several files, one behind the other. The features are named by their
+/// indices. A value that is not given is 0: the table's source holds the others where that takes less memory and
+/// `leaves_features` allows it. `qid:` is ignored, with a notice. Throws AgreedError for an index beyond the features.
+[[nodiscard]] TableShare read_libsvm_table(const World& world, const std::vector<std::string>& files,
+                                           const LibsvmFormat& format = {}, bool leaves_features = false);
 
 /// By the file's format; `text` is for csv and tsv (a delimiter of 0: by format, then by extension).
 ///

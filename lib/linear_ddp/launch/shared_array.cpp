@@ -14,7 +14,6 @@
 #include <system_error>
 #include <utility>
 
-#include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
@@ -68,7 +67,7 @@ void publish(const World& world) {
 
 /// Memory of the system's, which several processes may map. Not MPI_Win_allocate_shared's: in Open MPI 4.1 that hangs
 /// when /dev/shm is too small, as in containers, and to free it is collective, which a destructor must not be.
-class SharedArray::Mapping {
+class SharedMemory::Mapping {
  public:
   explicit Mapping(std::size_t bytes) : bytes_(bytes) {}
   ~Mapping() {
@@ -98,7 +97,7 @@ class SharedArray::Mapping {
     (void)madvise(data_, bytes_, MADV_HUGEPAGE);  // where there are none, small ones do
     return 0;
   }
-  [[nodiscard]] float* data() const noexcept { return static_cast<float*>(data_); }
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
 
  private:
   template <class Prepare>
@@ -120,19 +119,16 @@ class SharedArray::Mapping {
   void* data_ = nullptr;
 };
 
-SharedArray::SharedArray() = default;
-SharedArray::SharedArray(std::vector<float> own) : own_(std::move(own)), size_(own_.size()) {}
-SharedArray::~SharedArray() = default;
-SharedArray::SharedArray(SharedArray&&) noexcept = default;
-SharedArray& SharedArray::operator=(SharedArray&&) noexcept = default;
+SharedMemory::SharedMemory() = default;
+SharedMemory::~SharedMemory() = default;
+SharedMemory::SharedMemory(SharedMemory&&) noexcept = default;
+SharedMemory& SharedMemory::operator=(SharedMemory&&) noexcept = default;
 
-SharedArray::SharedArray(const World& world, std::int64_t size, int part)
-    : size_(narrow<std::size_t>(size, "the number of values")), holder_(world.rank()) {
-  const std::size_t bytes = checked_product(size_, sizeof(float), "the bytes of the data");
-  if (world.size() > 1 && size > 0) share(world, bytes, part);
+SharedMemory::SharedMemory(const World& world, std::size_t bytes, int part) : holder_(world.rank()) {
+  if (world.size() > 1 && bytes > 0) share(world, bytes, part);
   is_shared_ = mapping_ != nullptr;
   agree(world, [&] {
-    if (mapping_ || size_ == 0) return;
+    if (mapping_ || bytes == 0) return;
     mapping_ = std::make_unique<Mapping>(bytes);
     const int error = mapping_->create();
     if (error != 0)
@@ -140,7 +136,7 @@ SharedArray::SharedArray(const World& world, std::int64_t size, int part)
   });
 }
 
-void SharedArray::share(const World& world, std::size_t bytes, int part) {
+void SharedMemory::share(const World& world, std::size_t bytes, int part) {
   const Communicator host(split_host(world, part));
   int ranks = 0;
   check_mpi(MPI_Comm_size(host.get(), &ranks), "ask for the number of ranks");
@@ -172,15 +168,11 @@ void SharedArray::share(const World& world, std::size_t bytes, int part) {
   holder_ = holder;
 }
 
-float* SharedArray::data() noexcept {
-  return mapping_ ? mapping_->data() : own_.data();
+std::byte* SharedMemory::data() const noexcept {
+  return mapping_ ? mapping_->data() : nullptr;
 }
 
-const float* SharedArray::data() const noexcept {
-  return mapping_ ? mapping_->data() : own_.data();
-}
-
-void SharedArray::exchange(const World& world, const std::vector<Range>& own) {
+void SharedMemory::exchange(const World& world, const std::vector<Range>& own) {
   if (world.size() == 1) return;
   publish(world);
   const auto holders = all_gather(world, std::int64_t{holder_});
@@ -205,12 +197,19 @@ void SharedArray::exchange(const World& world, const std::vector<Range>& own) {
 }
 
 /// In pieces below the size where Open MPI slows down.
-void SharedArray::send(MPI_Comm copies, const Range& range, int root) {
-  constexpr std::int64_t piece = (4 << 20) / sizeof(float);
+void SharedMemory::send(MPI_Comm copies, const Range& range, int root) {
+  constexpr std::int64_t piece = 4 << 20;
   for (std::int64_t done = 0; done < range.count; done += piece) {
     const int count = static_cast<int>(std::min(piece, range.count - done));
-    broadcast_values(copies, data() + range.first + done, count, MPI_FLOAT, root);
+    broadcast_values(copies, data() + range.first + done, count, MPI_BYTE, root);
   }
+}
+
+std::string notice_of_copies(const World& world, const std::string& why_not_shared) {
+  for (const auto& why : all_gather(world, why_not_shared)) {
+    if (!why.empty()) return "the ranks of a host could not share memory, so each holds all the data: " + why;
+  }
+  return {};
 }
 
 }  // namespace ddp
