@@ -13,6 +13,13 @@ void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, 
 /// c[m, n] = a[k, m]ᵀ · b[k, n] + beta · c
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c);
 
+/// The same in double precision.
+void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
+                double* c);
+
+/// The lower triangle of c[n, n] += a[k, n]ᵀ · a[k, n]; the other one is left as it is.
+void add_gram(std::int64_t n, std::int64_t k, const double* a, double* c);
+
 /// "OpenBLAS 0.3.21 (Zen)", "Eigen 3.4.0"
 std::string library();
 

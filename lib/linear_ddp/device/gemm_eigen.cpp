@@ -7,12 +7,15 @@
 namespace ddp::gemm {
 namespace {
 
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using In = Eigen::Map<const Matrix>;
-using Out = Eigen::Map<Matrix>;
+template <class T>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class T>
+using In = Eigen::Map<const Matrix<T>>;
+template <class T>
+using Out = Eigen::Map<Matrix<T>>;
 
-template <class Product>
-void assign(Out c, float beta, const Product& product) {
+template <class T, class Product>
+void assign(Out<T> c, T beta, const Product& product) {
   if (beta == 0) {
     c.noalias() = product;
   } else {
@@ -24,11 +27,20 @@ void assign(Out c, float beta, const Product& product) {
 }  // namespace
 
 void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
-  assign(Out(c, m, n), beta, In(a, m, k) * In(b, n, k).transpose());
+  assign(Out<float>(c, m, n), beta, In<float>(a, m, k) * In<float>(b, n, k).transpose());
 }
 
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
-  assign(Out(c, m, n), beta, In(a, k, m).transpose() * In(b, k, n));
+  assign(Out<float>(c, m, n), beta, In<float>(a, k, m).transpose() * In<float>(b, k, n));
+}
+
+void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
+                double* c) {
+  assign(Out<double>(c, m, n), beta, In<double>(a, k, m).transpose() * In<double>(b, k, n));
+}
+
+void add_gram(std::int64_t n, std::int64_t k, const double* a, double* c) {
+  Out<double>(c, n, n).selfadjointView<Eigen::Lower>().rankUpdate(In<double>(a, k, n).transpose());
 }
 
 std::string library() {

@@ -22,6 +22,14 @@ double negative_log_likelihood(std::span<const float> outputs, std::size_t targe
 
 }  // namespace
 
+TargetScores target_scores(double square, double absolute, double deviation, double weight, std::int64_t rows) {
+  const double r2 = rows < 2         ? std::numeric_limits<double>::quiet_NaN()
+                    : deviation != 0 ? 1 - square / deviation
+                    : square == 0    ? 1.0
+                                     : 0.0;
+  return {square / weight, std::sqrt(square / weight), absolute / weight, r2};
+}
+
 RegressionSums::RegressionSums(std::vector<double> means) : means_(std::move(means)), sums_(means_.size()) {}
 
 void RegressionSums::add(const Dataset& data, std::size_t row, std::span<const float> outputs) {
@@ -42,12 +50,7 @@ void RegressionSums::append_to(std::vector<double>& sums) const {
 std::vector<TargetScores> RegressionSums::scores(std::span<const double> sums, double weight, std::int64_t rows) const {
   std::vector<TargetScores> scores;
   for (std::size_t o = 0; o < means_.size(); ++o) {
-    const double square = sums[3 * o], absolute = sums[3 * o + 1], deviation = sums[3 * o + 2];
-    const double r2 = rows < 2         ? std::numeric_limits<double>::quiet_NaN()
-                      : deviation != 0 ? 1 - square / deviation
-                      : square == 0    ? 1.0
-                                       : 0.0;
-    scores.push_back({square / weight, std::sqrt(square / weight), absolute / weight, r2});
+    scores.push_back(target_scores(sums[3 * o], sums[3 * o + 1], sums[3 * o + 2], weight, rows));
   }
   return scores;
 }

@@ -19,6 +19,10 @@ namespace ddp {
   return weights.empty() ? 1.0 : double{weights[row]};
 }
 
+/// From the weighted sums of squared and absolute errors, and of squared deviations of the target from its mean.
+[[nodiscard]] TargetScores target_scores(double square, double absolute, double deviation, double weight,
+                                         std::int64_t rows);
+
 class RegressionSums {
  public:
   /// With the targets' means over all rows.
