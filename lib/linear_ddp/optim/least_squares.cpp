@@ -102,7 +102,8 @@ class Solver {
 
     MatrixXd w = scale_.asDiagonal() * factors.solve(scale_.asDiagonal() * moments_.xy).eval();
     VectorXd shift = VectorXd::Zero(rows_.out);  // what the rounding of the means leaves of the bias
-    constexpr int most_refinements = 5;
+    constexpr int most_refinements = 10;
+    const double rounding = 16 * epsilon * solution_.condition;
     for (;;) {
       Residuals residuals = residuals_of(world_, rows_, moments_, w, shift);
       solution_.square_sums.assign(residuals.squares.begin(), residuals.squares.end());
@@ -111,7 +112,7 @@ class Solver {
       const auto size = [&](const MatrixXd& values) {  // of each column's share of the targets
         return scale_.cwiseInverse().asDiagonal() * values;
       };
-      solution_.converged = size(change).norm() <= 1e-13 * size(w).norm();
+      solution_.converged = size(change).norm() <= rounding * size(w).norm();
       if (solution_.converged || solution_.refinements == most_refinements) break;
       w += change;
       if (options_.bias) shift += residuals.mean;
