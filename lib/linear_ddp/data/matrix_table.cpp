@@ -49,7 +49,7 @@ class JoinedMatrix final : public Matrix {
 
 /// A file of few bytes may have very many columns, filled in or deflated, and each needs names here.
 void require_columns(const InputFile& file, const Matrix& matrix) {
-  constexpr double always = 16 << 20, most_times_the_file = 1032;
+  constexpr double always = 4 << 20, most_times_the_file = 1032;
   const double bytes = static_cast<double>(matrix.columns()) * 2 * sizeof(std::string);
   if (bytes <= always + most_times_the_file * static_cast<double>(file.size())) return;
   throw UseError(fmt::format("{}: its shape is {}, too many columns for a file of {} bytes; is it transposed?",

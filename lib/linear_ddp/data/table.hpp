@@ -92,8 +92,8 @@ struct TableShare {
   [[nodiscard]] std::vector<RowRange> ranges() const;
 };
 
-/// A name that occurs more than once.
-[[nodiscard]] std::optional<std::string> repeated_name(std::vector<std::string> names);
+/// The first name that was there before.
+[[nodiscard]] std::optional<std::string> repeated_name(const std::vector<std::string>& names);
 
 /// Collective. Each rank reads and parses only its share of the file. Throws AgreedError: file, line (or byte), column
 /// with its name, the offending text, what was expected. Gaps that `selection.missing` allows are NaN in the share.

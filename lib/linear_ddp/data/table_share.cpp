@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string_view>
+#include <unordered_set>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/data/complaints.hpp>
@@ -81,10 +83,13 @@ std::vector<RowRange> TableShare::ranges() const {
   return pieces.empty() ? std::vector<RowRange>{{first_row, rows}} : pieces;
 }
 
-std::optional<std::string> repeated_name(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  return twice == names.end() ? std::nullopt : std::optional(*twice);
+std::optional<std::string> repeated_name(const std::vector<std::string>& names) {
+  std::unordered_set<std::string_view> known;
+  known.reserve(names.size());
+  for (const auto& name : names) {
+    if (!known.insert(name).second) return name;
+  }
+  return std::nullopt;
 }
 
 void require_same_size(const World& world, const InputFile& file) {
