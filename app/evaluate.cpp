@@ -82,8 +82,8 @@ void evaluate_model(const World& world, const UseOptions& options, Watchdog& wat
   const SelectedDevice selected = select_device(world, options.device);
   Model model = agree(world, [&] {
     Model made(*selected.device, stored.shape, {.kind = stored.loss_kind(task)});
-    made.upload(0, stored.weight);
-    if (stored.shape.bias) made.upload(1, stored.bias);
+    made.upload(0, std::vector<float>(stored.weight.begin(), stored.weight.end()));
+    if (stored.shape.bias) made.upload(1, std::vector<float>(stored.bias.begin(), stored.bias.end()));
     return made;
   });
   watch.reset();

@@ -12,10 +12,9 @@
 
 namespace ddp::app {
 
-void save_model(const std::string& path, const Model& model, const Provenance& provenance) {
-  std::vector<float> weight = model.download(0);
-  std::vector<float> bias = model.shape().bias ? model.download(1) : std::vector<float>{};
-  if (provenance.standardizer) provenance.standardizer->fold_into(weight, bias);
+namespace {
+
+StoredFile file_of(const Provenance& provenance) {
   StoredFile file;
   file.metadata = {{"format", "pt"},
                    {"linear_ddp", std::string(version())},
@@ -30,9 +29,33 @@ void save_model(const std::string& path, const Model& model, const Provenance& p
   if (provenance.standardizer) {
     file.metadata["standardized"] = "the features were; weight and bias are for raw ones";
   }
+  return file;
+}
+
+}  // namespace
+
+void save_model(const std::string& path, const Model& model, const Provenance& provenance) {
+  std::vector<float> weight = model.download(0);
+  std::vector<float> bias = model.shape().bias ? model.download(1) : std::vector<float>{};
+  if (provenance.standardizer) provenance.standardizer->fold_into(weight, bias);
+  StoredFile file = file_of(provenance);
   const auto& slots = model.layout().slots();
   file.tensors.push_back(make_f32(slots[0].name, slots[0].shape, weight));
   if (model.shape().bias) file.tensors.push_back(make_f32(slots[1].name, slots[1].shape, bias));
+  write_safetensors(path, file);
+}
+
+void save_model(const std::string& path, LinearValues values, std::int64_t in, bool as_f64,
+                const Provenance& provenance) {
+  if (provenance.standardizer) provenance.standardizer->fold_into(values.weight, values.bias);
+  StoredFile file = file_of(provenance);
+  const auto add = [&](const char* name, std::vector<std::int64_t> shape, const std::vector<double>& value) {
+    file.tensors.push_back(as_f64 ? make_f64(name, std::move(shape), value)
+                                  : make_f32(name, std::move(shape), {value.begin(), value.end()}));
+  };
+  const std::int64_t out = std::ssize(values.weight) / in;
+  add("weight", {out, in}, values.weight);
+  if (!values.bias.empty()) add("bias", {out}, values.bias);
   write_safetensors(path, file);
 }
 
@@ -89,13 +112,14 @@ StoredModel read_model(const std::string& path) {
   if (weight.shape.size() != 2) refuse(fmt::format("weight has {} dimensions, not 2", weight.shape.size()));
   model.shape = {weight.shape[1], weight.shape[0], file.tensors.size() == 2};
   if (model.shape.in < 1 || model.shape.out < 1) refuse("weight is empty");
-  model.weight = weight.floats();
+  model.weight = weight.doubles();
+  model.is_f64 = weight.dtype == "F64";
   if (model.shape.bias) {
     const StoredTensor& bias = file.at("bias");
     if (bias.shape != std::vector{model.shape.out}) {
       refuse(fmt::format("bias has shape [{}], not [{}]", fmt::join(bias.shape, ", "), model.shape.out));
     }
-    model.bias = bias.floats();
+    model.bias = bias.doubles();
   }
   const auto text = [&](const char* key) {
     const auto found = file.metadata.find(key);

@@ -20,13 +20,23 @@ struct Provenance {
 /// Writes `weight` and `bias` as torch.nn.Linear's state_dict has them, for raw features.
 void save_model(const std::string& path, const Model& model, const Provenance& provenance);
 
+/// A linear layer's parameters in float64, weight [out, in].
+struct LinearValues {
+  std::vector<double> weight, bias;  ///< bias empty: none
+};
+
+/// The same of a layer with so many inputs; as F64 or rounded to F32.
+void save_model(const std::string& path, LinearValues values, std::int64_t in, bool as_f64,
+                const Provenance& provenance);
+
 /// Sets a model's parameters from such a file (ours or PyTorch's). Throws UseError when names or shapes differ.
 void load_model(const std::string& path, Model& model, const Standardizer* standardizer);
 
 /// A model as its file has it. PyTorch's have no more than the parameters: no task, no names.
 struct StoredModel {
   LinearShape shape;
-  std::vector<float> weight, bias;
+  std::vector<double> weight, bias;
+  bool is_f64 = false;  ///< the file has them as F64
   std::optional<Task> task;
   std::string loss;
   std::vector<std::string> feature_names, target_names, classes;

@@ -69,18 +69,36 @@ LossOptions make_loss(const TrainOptions& options, TrainingData* data) {
   return loss;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options) {
+double l2_of(const TrainOptions& options, double weight, std::int64_t outputs) {
+  if (options.c) return 1 / (*options.c * weight);
+  if (options.alpha) return 2 * *options.alpha / (weight * static_cast<double>(outputs));
+  return options.gradient.l2;
+}
+
+double total_weight(const Dataset& rows, const LossOptions& loss) {
+  double sum = 0;
+  for (std::size_t row = 0; std::cmp_less(row, rows.rows); ++row) {
+    const double of_class =
+        loss.class_weight.empty() ? 1.0 : double{loss.class_weight[static_cast<std::size_t>(rows.y[row])]};
+    sum += of_class * (rows.weights.empty() ? 1.0 : double{rows.weights[row]});
+  }
+  return sum;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options, double l2) {
+  GradientOptions gradient = options.gradient;
+  gradient.l2 = l2;
   if (options.optimizer == "sgd") {
     SgdOptions sgd = options.sgd;
     sgd.lr = options.lr;
     sgd.weight_decay = options.weight_decay.value_or(0);
-    return std::make_unique<Sgd>(device, model, sgd, options.gradient);
+    return std::make_unique<Sgd>(device, model, sgd, gradient);
   }
   AdamOptions adam = options.adam;
   adam.lr = options.lr;
   adam.decoupled = options.optimizer == "adamw";
   adam.weight_decay = options.weight_decay.value_or(adam.decoupled ? 0.01 : 0);
-  return std::make_unique<Adam>(device, model, adam, options.gradient);
+  return std::make_unique<Adam>(device, model, adam, gradient);
 }
 
 }  // namespace ddp::app

@@ -12,6 +12,14 @@ namespace ddp::app {
 /// Throws UseError when they are not one for each class.
 [[nodiscard]] LossOptions make_loss(const TrainOptions& options, TrainingData* data);
 
-[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options);
+/// --l2, or what scikit-learn's --C or --alpha come to, which are beside sums over the rows and not beside their mean.
+/// `weight` is that of all rows together.
+[[nodiscard]] double l2_of(const TrainOptions& options, double weight, std::int64_t outputs);
+
+/// Of all rows, as the loss has them.
+[[nodiscard]] double total_weight(const Dataset& rows, const LossOptions& loss);
+
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options,
+                                                        double l2);
 
 }  // namespace ddp::app

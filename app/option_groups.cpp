@@ -136,8 +136,9 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
 
 void add_training(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Training");
-  add(app, "--optimizer", "NAME", "sgd, adam, adamw, as PyTorch's [sgd]",
-      word(options.optimizer, {"sgd", "adam", "adamw"}, {"lbfgs", "exact"}));
+  add(app, "--optimizer", "NAME",
+      "sgd, adam, adamw, as PyTorch's; exact: least squares and ridge, solved directly [sgd]",
+      word(options.optimizer, {"sgd", "adam", "adamw", "exact"}, {"lbfgs"}));
   add(app, "--lr", "X", "learning rate [0.001]", number(options.lr));
   add(app, "--schedule", "HOW",
       "of the learning rate over the steps: constant; step:SIZE[:GAMMA]; cosine[:STEPS[:ETA_MIN]]; "
@@ -161,6 +162,10 @@ void add_training(CLI::App& app, TrainOptions& options) {
   add(app, "--weight-decay", "X", "as in torch.optim [0; adamw: 0.01]", number(options.weight_decay));
   add(app, "--l2", "X", "penalty X/2 · ‖W‖² beside the mean loss, bias free; with --standardize, of its weights [0]",
       number(options.gradient.l2));
+  add(app, "--C", "X", "the same as scikit-learn's LogisticRegression has it: --l2 of 1 / (X · rows)",
+      number(options.c, std::numeric_limits<double>::min()));
+  add(app, "--alpha", "X", "the same as scikit-learn's Ridge has it: --l2 of 2 · X / (rows · targets)",
+      number(options.alpha));
   add(app, "--clip-grad-norm", "X", "largest norm of the gradients, as torch.nn.utils.clip_grad_norm_ [none]",
       number(options.gradient.clip_grad_norm, std::numeric_limits<double>::min()));
   add(app, "--accumulate", "N", "batches for each step of the optimizer [1]", whole(options.accumulate));
@@ -190,7 +195,8 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
   add_device(app, options);
   add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
       word(options.backend, {"auto", "nccl", "mpi"}));
-  add(app, "--precision", "NAME", "fp32 [fp32]", word(options.precision, {"fp32"}, {"tf32", "bf16", "fp64"}));
+  add(app, "--precision", "NAME", "fp32; with --optimizer exact fp64: right to the last digit, and saved as F64 [fp32]",
+      word(options.precision, {"fp32", "fp64"}, {"tf32", "bf16"}));
   add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
 
   app.option_defaults()->group("Output");
@@ -201,6 +207,7 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
       whole(options.log_every));
   app.add_flag("--evaluate-train", options.evaluate_train,
                "the loss over all training rows, after each epoch and at the end");
+  app.add_flag("--summary", options.summary, "with --optimizer exact: each weight and its standard error");
   app.add_flag("--quiet", options.quiet, "print errors and warnings only");
 }
 

@@ -87,8 +87,40 @@ void refuse_contradictions(const CLI::App& app, Command command, const UseOption
       {{"--model", options.model}, {"--data", options.data}, {"--out", options.out}, {"--metrics", options.metrics}});
 }
 
+/// There are no steps, and the host's sums are in float64.
+void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
+  if (options.optimizer != "exact") {
+    refuse_given(app, "--summary", "needs --optimizer exact");
+    if (options.precision != "fp32") throw UseError("--precision " + options.precision + " needs --optimizer exact");
+    return;
+  }
+  if (options.data.empty()) throw UseError("--optimizer exact needs --data FILE: a table to fit");
+  if (options.loss() != "mse") {
+    throw UseError("--optimizer exact solves least squares, --loss mse; for " + options.loss() + " use sgd or adam");
+  }
+  refuse_given(app,
+               "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
+               "--clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
+               "--save-best --no-shuffle --drop-last --average --init --log-every",
+               "is for steps, and --optimizer exact makes none");
+  refuse_given(app, "--device --backend", "is not for --optimizer exact, which works on the host");
+  if (options.gradient.l2 > 0 || options.alpha) {
+    refuse_given(app, "--summary", "has standard errors, which a penalty leaves without meaning");
+  }
+}
+
+void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
+  const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
+  if (options.c || options.alpha) refuse_given("--l2", "is --C or --alpha in other words; give one of them");
+  if (options.loss() != "mse") refuse_given("--alpha", "is of least squares, --loss mse; use --l2, or --C for classes");
+  if (options.task() == Task::regression)
+    refuse_given("--C", "is of classes: --task binary or multiclass; use --alpha");
+}
+
 void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
+  refuse_for_exact(app, options);
+  refuse_penalties(app, options);
   if (options.optimizer != "sgd") {
     refuse_given("--momentum --dampening --nesterov", "is SGD's: use --optimizer sgd, or leave it out");
   } else {
@@ -118,7 +150,7 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
     refuse_given(
         "--target --features --exclude --weights --missing --task --header --delimiter --decimal --format --x --y "
         "--labels --zero-based --standardize --evaluate-train --no-shuffle --drop-last --class-weights "
-        "--label-smoothing --valid --tolerance",
+        "--label-smoothing --valid --tolerance --C --alpha",
         "needs --data FILE: there is no table to apply it to");
     if (options.task() != Task::regression) {
       throw UseError("--loss " + options.loss() + " needs --data FILE: synthetic targets are numbers, not classes");

@@ -41,6 +41,7 @@ struct TrainOptions {
   SgdOptions sgd;    ///< but for lr and weight_decay
   AdamOptions adam;  ///< likewise
   GradientOptions gradient;
+  std::optional<double> c, alpha;  ///< scikit-learn's spellings of gradient.l2
   std::string schedule_text = "constant";
   LrSchedule schedule;
   std::int64_t accumulate = 1;
@@ -55,7 +56,7 @@ struct TrainOptions {
   std::int64_t timeout_s = 120;
   std::string save, metrics;
   std::optional<std::int64_t> log_every;
-  bool evaluate_train = false, quiet = false;
+  bool evaluate_train = false, summary = false, quiet = false;
   std::string valid;  ///< a file, or a fraction of the rows; empty: none
   std::optional<std::int64_t> patience;
   bool save_best = false;

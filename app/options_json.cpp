@@ -57,6 +57,13 @@ void add_table(nlohmann::ordered_json& json, const TrainOptions& options) {
 
 void add_optimizer(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["optimizer"] = options.optimizer;
+  if (options.c) json["C"] = *options.c;
+  if (options.alpha) json["alpha"] = *options.alpha;
+  if (options.optimizer == "exact") {
+    json["l2"] = options.gradient.l2;
+    json["summary"] = options.summary;
+    return;
+  }
   json["lr"] = options.lr;
   json["schedule"] = options.schedule_text;
   if (options.optimizer == "sgd") {

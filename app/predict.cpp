@@ -28,7 +28,7 @@ class Predictor {
       : in_(static_cast<std::size_t>(model.shape.in)), out_(static_cast<std::size_t>(model.shape.out)) {
     weight_.resize(in_ * out_);
     for (std::size_t i = 0; i < in_; ++i) {
-      for (std::size_t o = 0; o < out_; ++o) weight_[i * out_ + o] = double{model.weight[o * in_ + i]};
+      for (std::size_t o = 0; o < out_; ++o) weight_[i * out_ + o] = model.weight[o * in_ + i];
     }
     bias_.assign(out_, 0.0);
     std::copy(model.bias.begin(), model.bias.end(), bias_.begin());

@@ -42,7 +42,7 @@ void append_bytes(std::string& text, T value) {
 }  // namespace
 
 PredictionText::PredictionText(const StoredModel& model, Task task, bool probabilities, bool is_array)
-    : task_(task), probabilities_(probabilities), is_array_(is_array) {
+    : task_(task), probabilities_(probabilities), is_array_(is_array), is_f64_(model.is_f64) {
   const auto outputs = static_cast<std::size_t>(model.shape.out);
   if (task == Task::regression) {
     for (std::size_t o = 0; o < outputs; ++o) {
@@ -74,7 +74,7 @@ std::string PredictionText::head(std::int64_t rows) const {
   if (!is_array_) return fmt::format("{}\n", fmt::join(columns_, ","));
   // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html: the values begin at a multiple of 64 bytes.
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}",
-                                   task_ == Task::regression ? "<f4" : "<f8", rows, columns_.size());
+                                   task_ == Task::regression && !is_f64_ ? "<f4" : "<f8", rows, columns_.size());
   constexpr std::size_t before = 10;
   header.append(64 - (before + header.size() + 1) % 64, ' ');
   header += '\n';
@@ -85,8 +85,9 @@ std::string PredictionText::head(std::int64_t rows) const {
 
 void PredictionText::append_number(std::string& text, double value) const {
   if (!is_array_) {
-    fmt::format_to(std::back_inserter(text), "{}", static_cast<float>(value));
-  } else if (task_ == Task::regression) {
+    is_f64_ ? fmt::format_to(std::back_inserter(text), "{}", value)
+            : fmt::format_to(std::back_inserter(text), "{}", static_cast<float>(value));
+  } else if (task_ == Task::regression && !is_f64_) {
     append_bytes(text, static_cast<float>(value));
   } else {
     append_bytes(text, value);

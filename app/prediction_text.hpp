@@ -9,8 +9,9 @@
 
 namespace ddp::app {
 
-/// Predictions as a file has them: a line of a CSV table, or a row of an array. Numbers are float32 and written with as
-/// many digits as tell them apart; of classes comes first the label, which an array can only have when it is a number.
+/// Predictions as a file has them: a line of a CSV table, or a row of an array. Numbers are float32, of a model of
+/// float64 float64, and written with as many digits as tell them apart; of classes comes first the label, which an
+/// array can only have when it is a number.
 class PredictionText {
  public:
   /// Throws UseError for an array of labels that are no numbers.
@@ -25,7 +26,7 @@ class PredictionText {
   void append_number(std::string& text, double value) const;
 
   Task task_;
-  bool probabilities_, is_array_;
+  bool probabilities_, is_array_, is_f64_;
   std::vector<std::string> columns_, labels_;  ///< as they are written
   std::vector<double> label_values_;           ///< for an array
 };

@@ -190,7 +190,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   Model model = agree(world, [&] { return Model(device, shape, loss); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
   DistributedDataParallel replica(world, device, *group, model);
-  const auto optimizer = agree(world, [&] { return make_optimizer(device, model, options); });
+  const double l2 = l2_of(options, data ? total_weight(data->rows, loss) : 0, outputs);
+  const auto optimizer = agree(world, [&] { return make_optimizer(device, model, options, l2); });
   const auto source = agree(
       world, [&] { return make_source(world, device, options, data, shape, loss.class_weight, generator, plan); });
   console.line("model",
@@ -203,6 +204,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps());
   console.name_score(score_name(options.task()));
   auto start = start_event(world, options, device, backend, model, *source, plan, trainer_options, evaluates);
+  start["l2"] = l2;
   if (data && data->valid) start["valid_rows"] = data->valid->rows;
   console.start_event(start);
   const auto scores_of = [&](const Dataset& rows, bool with_area) {

@@ -65,28 +65,36 @@ void print_notices(const World& world, const std::vector<std::string>& notices) 
   for (const auto& notice : notices) fmt::print(stderr, "linear_ddp: note: {}\n", notice);
 }
 
-std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
-  if (options.data.empty()) return std::nullopt;
+TrainingTables load_tables(const World& world, const TrainOptions& options) {
   const Task task = options.task();
   ColumnSelection columns = options.columns;
   columns.leaves_features = true;
   if (task != Task::regression) columns.target_kind = TargetKind::labels;
-  TrainingData data;
-  data.share = read_table(world, options.data, options.text, columns, options.file);
-  print_notices(world, data.share.notices);
-  require_classes(task, data.share);
-  auto valid = validation_rows(world, options, columns, data.share);
+  TrainingTables tables;
+  tables.training = read_table(world, options.data, options.text, columns, options.file);
+  print_notices(world, tables.training.notices);
+  require_classes(task, tables.training);
+  tables.valid = validation_rows(world, options, columns, tables.training);
   if (options.standardize) {
-    data.standardizer.emplace(world, data.share);
-    data.standardizer->apply(data.share);
-    if (valid) data.standardizer->apply(*valid);
+    tables.standardizer.emplace(world, tables.training);
+    tables.standardizer->apply(tables.training);
+    if (tables.valid) tables.standardizer->apply(*tables.valid);
   }
+  if (tables.valid) print_notices(world, tables.valid->notices);
+  return tables;
+}
+
+std::optional<TrainingData> load_data(const World& world, const TrainOptions& options) {
+  if (options.data.empty()) return std::nullopt;
+  TrainingTables tables = load_tables(world, options);
+  TrainingData data;
+  data.share = std::move(tables.training);
+  data.standardizer = std::move(tables.standardizer);
   data.rows = gather(world, data.share, options.residence);
   print_notices(world, data.rows.notices);
-  if (valid) {
-    print_notices(world, valid->notices);
-    const bool in_files = valid->source && !valid->source->in_memory();
-    data.valid = gather(world, *valid, in_files ? options.residence : Residence::automatic);
+  if (tables.valid) {
+    const bool in_files = tables.valid->source && !tables.valid->source->in_memory();
+    data.valid = gather(world, *tables.valid, in_files ? options.residence : Residence::automatic);
   }
   return data;
 }

@@ -202,7 +202,8 @@ void Standardizer::apply(TableShare& share) const {
   }
 }
 
-void Standardizer::transform(std::vector<float>& weight, std::vector<float>& bias, bool folds) const {
+template <class T>
+void Standardizer::transform(std::vector<T>& weight, std::vector<T>& bias, bool folds) const {
   if (bias.empty() && std::any_of(mean_.begin(), mean_.end(), [](double mean) { return mean != 0; })) {
     throw UseError("a model without bias cannot hold the means of --standardize; leave out --no-bias or --standardize");
   }
@@ -210,17 +211,21 @@ void Standardizer::transform(std::vector<float>& weight, std::vector<float>& bia
   for (std::size_t o = 0; o * columns < weight.size(); ++o) {
     double shift = 0;
     for (std::size_t i = 0; i < columns; ++i) {
-      float& value = weight[o * columns + i];
+      T& value = weight[o * columns + i];
       const double given = static_cast<double>(value);
       const double other = folds ? given / scale_[i] : given * scale_[i];
       shift += (folds ? other : given) * mean_[i];  // the weight for the raw feature
-      value = static_cast<float>(other);
+      value = static_cast<T>(other);
     }
-    if (!bias.empty()) bias[o] = static_cast<float>(static_cast<double>(bias[o]) + (folds ? -shift : shift));
+    if (!bias.empty()) bias[o] = static_cast<T>(static_cast<double>(bias[o]) + (folds ? -shift : shift));
   }
 }
 
 void Standardizer::fold_into(std::vector<float>& weight, std::vector<float>& bias) const {
+  transform(weight, bias, true);
+}
+
+void Standardizer::fold_into(std::vector<double>& weight, std::vector<double>& bias) const {
   transform(weight, bias, true);
 }
 

@@ -54,6 +54,7 @@ class Standardizer {
   /// weight[o, i] ← weight[o, i] / scale[i];  bias[o] ← bias[o] - Σ weight[o, i] · mean[i] / scale[i].
   /// Throws UseError without a bias (bias empty) when a mean is not 0; so does unfold.
   void fold_into(std::vector<float>& weight, std::vector<float>& bias) const;
+  void fold_into(std::vector<double>& weight, std::vector<double>& bias) const;
   /// The way back: weights for raw features become weights for standardised ones.
   void unfold(std::vector<float>& weight, std::vector<float>& bias) const;
 
@@ -61,7 +62,8 @@ class Standardizer {
   [[nodiscard]] const std::vector<double>& scale() const noexcept { return scale_; }
 
  private:
-  void transform(std::vector<float>& weight, std::vector<float>& bias, bool folds) const;
+  template <class T>
+  void transform(std::vector<T>& weight, std::vector<T>& bias, bool folds) const;
 
   std::vector<double> mean_, scale_;
 };

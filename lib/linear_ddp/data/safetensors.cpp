@@ -43,26 +43,48 @@ std::string read_header_text(const InputFile& file, std::uint64_t size, const st
   return header;
 }
 
-template <class Stored, class Convert>
-std::vector<float> convert(std::span<const std::byte> bytes, const Convert& to_float) {
-  std::vector<float> values(bytes.size() / sizeof(Stored));
+template <class T, class Stored, class Convert>
+std::vector<T> convert(std::span<const std::byte> bytes, const Convert& convert_one) {
+  std::vector<T> values(bytes.size() / sizeof(Stored));
   for (std::size_t i = 0; i < values.size(); ++i) {
     Stored stored;
     std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    values[i] = to_float(stored);
+    values[i] = static_cast<T>(convert_one(stored));
   }
   return values;
+}
+
+template <class T>
+std::vector<T> values_as(const StoredTensor& tensor) {
+  const auto as_it_is = [](auto value) { return value; };
+  if (tensor.dtype == "F32") return convert<T, float>(tensor.bytes, as_it_is);
+  if (tensor.dtype == "F64") return convert<T, double>(tensor.bytes, as_it_is);
+  if (tensor.dtype == "F16") return convert<T, std::uint16_t>(tensor.bytes, from_half);
+  if (tensor.dtype == "BF16") return convert<T, std::uint16_t>(tensor.bytes, from_bfloat16);
+  throw UseError(fmt::format("{}tensor {} has dtype {}, expected F32, F64, F16 or BF16; convert it",
+                             tensor.path.empty() ? "" : tensor.path + ": ", excerpt(tensor.name),
+                             excerpt(tensor.dtype)));
+}
+
+template <class T>
+StoredTensor make(const char* dtype, const std::string& name, std::vector<std::int64_t> shape,
+                  const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  if (tensor_bytes(dtype, shape) != bytes.size()) {
+    fail("make tensor " + excerpt(name),
+         fmt::format("{} values are not shape [{}]", values.size(), fmt::join(shape, ", ")));
+  }
+  return {name, dtype, std::move(shape), {bytes.begin(), bytes.end()}};
 }
 
 }  // namespace
 
 std::vector<float> StoredTensor::floats() const {
-  if (dtype == "F32") return convert<float>(bytes, [](float value) { return value; });
-  if (dtype == "F64") return convert<double>(bytes, [](double value) { return static_cast<float>(value); });
-  if (dtype == "F16") return convert<std::uint16_t>(bytes, from_half);
-  if (dtype == "BF16") return convert<std::uint16_t>(bytes, from_bfloat16);
-  throw UseError(fmt::format("{}tensor {} has dtype {}, expected F32, F64, F16 or BF16; convert it",
-                             path.empty() ? "" : path + ": ", excerpt(name), excerpt(dtype)));
+  return values_as<float>(*this);
+}
+
+std::vector<double> StoredTensor::doubles() const {
+  return values_as<double>(*this);
 }
 
 const StoredTensor& StoredFile::at(const std::string& name) const {
@@ -107,12 +129,11 @@ void write_safetensors(const std::string& path, const StoredFile& file) {
 }
 
 StoredTensor make_f32(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  if (tensor_bytes("F32", shape) != bytes.size()) {
-    fail("make tensor " + excerpt(name),
-         fmt::format("{} values are not shape [{}]", values.size(), fmt::join(shape, ", ")));
-  }
-  return {name, "F32", std::move(shape), {bytes.begin(), bytes.end()}};
+  return make("F32", name, std::move(shape), values);
+}
+
+StoredTensor make_f64(const std::string& name, std::vector<std::int64_t> shape, const std::vector<double>& values) {
+  return make("F64", name, std::move(shape), values);
 }
 
 }  // namespace ddp

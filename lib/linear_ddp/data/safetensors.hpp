@@ -17,6 +17,8 @@ struct StoredTensor {
 
   /// The values as float, converted from F32, F64, F16 or BF16. Throws UseError for another dtype.
   [[nodiscard]] std::vector<float> floats() const;
+  /// The same as double.
+  [[nodiscard]] std::vector<double> doubles() const;
 };
 
 struct StoredFile {
@@ -40,5 +42,7 @@ void write_safetensors(const std::string& path, const StoredFile& file);
 /// Throws Error when the shape does not have as many values.
 [[nodiscard]] StoredTensor make_f32(const std::string& name, std::vector<std::int64_t> shape,
                                     const std::vector<float>& values);
+[[nodiscard]] StoredTensor make_f64(const std::string& name, std::vector<std::int64_t> shape,
+                                    const std::vector<double>& values);
 
 }  // namespace ddp
