@@ -17,6 +17,8 @@ Examples
   mpirun -np 4 linear_ddp --data diabetes.csv --target target --standardize --global-batch full
       --epochs 5000 --lr 0.1 --momentum 0.9 --evaluate-train --save diabetes.safetensors
       a regression on a table, the same result for any number of ranks
+  mpirun -np 4 linear_ddp --data diabetes.csv --target target --optimizer exact --summary
+      the same regression without steps, with standard errors
 
 Other commands
   linear_ddp evaluate    what a saved model is worth on a table

@@ -65,8 +65,8 @@ std::string how_solved(const LeastSquaresSolution& solution, std::size_t feature
 void print_summary(Console& console, const TableShare& table, const LeastSquaresSolution& solution) {
   const std::size_t in = table.feature_names.size();
   for (std::size_t o = 0; o < table.target_names.size(); ++o) {
-    console.line("summary",
-                 fmt::format("of {}: {:>24} {:>24} {:>12}", table.target_names[o], "estimate", "standard error", "t"));
+    console.line("summary", fmt::format("{:<16} {:>24} {:>24} {:>12}", fmt::format("of {}", table.target_names[o]),
+                                        "estimate", "standard error", "t"));
     const auto line = [&](const std::string& name, double value, double error) {
       console.line("", fmt::format("{:<16} {:>24.16g} {:>24.16g} {:>12.4g}", name, value, error, value / error));
     };
