@@ -137,8 +137,9 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
 void add_training(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Training");
   add(app, "--optimizer", "NAME",
-      "sgd, adam, adamw, as PyTorch's; exact: least squares and ridge, solved directly [sgd]",
-      word(options.optimizer, {"sgd", "adam", "adamw", "exact"}, {"lbfgs"}));
+      "sgd, adam, adamw, as PyTorch's; lbfgs: all rows at each step; exact: least squares and ridge, solved "
+      "directly [sgd]",
+      word(options.optimizer, {"sgd", "adam", "adamw", "lbfgs", "exact"}));
   add(app, "--lr", "X", "learning rate [0.001]", number(options.lr));
   add(app, "--schedule", "HOW",
       "of the learning rate over the steps: constant; step:SIZE[:GAMMA]; cosine[:STEPS[:ETA_MIN]]; "
@@ -174,9 +175,11 @@ void add_training(CLI::App& app, TrainOptions& options) {
       [&options](const auto& option, const auto& text) {
         options.global_batch = text == "full" ? 0 : parse_whole<std::int64_t>(option, text, 1);
       });
-  add(app, "--epochs", "N", "passes over the data [1]", whole(options.epochs));
+  add(app, "--epochs", "N", "passes over the data [1]; lbfgs: iterations [1000]", whole(options.epochs));
   add(app, "--steps", "N", "optimizer steps to stop after", whole(options.steps));
-  add(app, "--tolerance", "X", "stop when an epoch changes the training loss by no more than so much of it [never]",
+  add(app, "--tolerance", "X",
+      "stop when an epoch changes the training loss by no more than so much of it [never]; lbfgs: when no component "
+      "of the gradient is above it [1e-6]",
       number(options.tolerance));
   add(app, "--patience", "N", "stop after so many epochs without a better loss on --valid [never]",
       whole(options.patience));

@@ -109,6 +109,19 @@ void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
   }
 }
 
+/// All rows at each step, whose length it finds by itself.
+void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
+  if (options.optimizer != "lbfgs") return;
+  if (options.data.empty()) throw UseError("--optimizer lbfgs needs --data FILE: a table to fit");
+  if (options.global_batch && *options.global_batch != 0) {
+    throw UseError("--optimizer lbfgs takes all rows at each step: leave out --global-batch, or say full");
+  }
+  refuse_given(app,
+               "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
+               "--clip-grad-norm --accumulate --batch-size --steps --no-shuffle --drop-last --average --log-every",
+               "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
+}
+
 void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   if (options.c || options.alpha) refuse_given("--l2", "is --C or --alpha in other words; give one of them");
@@ -120,6 +133,7 @@ void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
 void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   refuse_for_exact(app, options);
+  refuse_for_lbfgs(app, options);
   refuse_penalties(app, options);
   if (options.optimizer != "sgd") {
     refuse_given("--momentum --dampening --nesterov", "is SGD's: use --optimizer sgd, or leave it out");

@@ -59,7 +59,7 @@ void add_optimizer(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["optimizer"] = options.optimizer;
   if (options.c) json["C"] = *options.c;
   if (options.alpha) json["alpha"] = *options.alpha;
-  if (options.optimizer == "exact") {
+  if (options.optimizer == "exact" || options.optimizer == "lbfgs") {
     json["l2"] = options.gradient.l2;
     json["summary"] = options.summary;
     return;

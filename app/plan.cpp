@@ -15,8 +15,9 @@ Plan make_plan(const World& world, const TrainOptions& options, const std::optio
     const std::int64_t rows = data->rows.rows;
     plan.global_batch = options.batch_size ? checked_product(std::min(*options.batch_size, rows), ranks, "--batch-size")
                                            : options.global_batch.value_or(256);
-    if (plan.global_batch == 0 || plan.global_batch > rows) plan.global_batch = rows;
-    plan.epochs = options.epochs.value_or(options.steps ? unlimited : 1);
+    const bool all_rows = options.optimizer == "lbfgs";
+    if (all_rows || plan.global_batch == 0 || plan.global_batch > rows) plan.global_batch = rows;
+    plan.epochs = options.epochs.value_or(options.steps ? unlimited : all_rows ? 1000 : 1);
     plan.max_steps = options.steps.value_or(unlimited);
     return plan;
   }

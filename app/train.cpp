@@ -14,6 +14,7 @@
 #include <linear_ddp/training/trainer.hpp>
 #include "commands.hpp"
 #include "console.hpp"
+#include "lbfgs.hpp"
 #include "model_file.hpp"
 #include "objective.hpp"
 #include "plan.hpp"
@@ -105,7 +106,8 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
 struct Outcome {
   TrainingResult training;
   std::optional<Scores> train, valid;
-  std::int64_t best_epoch = -1;  ///< of the validation
+  std::int64_t best_epoch = -1;       ///< of the validation
+  std::optional<LbfgsResult> search;  ///< of --optimizer lbfgs
   double seconds = 0, penalty = 0;
   std::uint64_t hash = 0;
 };
@@ -113,6 +115,7 @@ struct Outcome {
 void report_result(Console& console, const Outcome& outcome, const std::vector<std::string>& target_names) {
   const TrainingResult& result = outcome.training;
   const double rows_per_s = static_cast<double>(result.rows) / outcome.seconds;
+  if (outcome.search) console.line("search", search_in_words(*outcome.search));
   console.line("result",
                fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)", result.last_epoch_loss,
                            result.steps, result.steps == 1 ? "" : "s", outcome.seconds, rows_per_s));
@@ -125,6 +128,11 @@ void report_result(Console& console, const Outcome& outcome, const std::vector<s
                                {"seconds", outcome.seconds},
                                {"rows_per_s", rows_per_s},
                                {"parameters_hash", fmt::format("{:016x}", outcome.hash)}};
+  if (outcome.search) {
+    event["evaluations"] = outcome.search->last.evaluations;
+    event["gradient_norm"] = outcome.search->last.gradient_norm;
+    event["converged"] = outcome.search->end != LbfgsResult::End::iterations;
+  }
   if (outcome.train) {
     console.line("training", in_words(*outcome.train));
     event["train_scores"] = to_json(*outcome.train, target_names);
@@ -191,7 +199,9 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
   DistributedDataParallel replica(world, device, *group, model);
   const double l2 = l2_of(options, data ? total_weight(data->rows, loss) : 0, outputs);
-  const auto optimizer = agree(world, [&] { return make_optimizer(device, model, options, l2); });
+  const bool by_lbfgs = options.optimizer == "lbfgs";
+  const auto optimizer = agree(
+      world, [&] { return by_lbfgs ? std::unique_ptr<Optimizer>() : make_optimizer(device, model, options, l2); });
   const auto source = agree(
       world, [&] { return make_source(world, device, options, data, shape, loss.class_weight, generator, plan); });
   console.line("model",
@@ -216,8 +226,17 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   Outcome outcome;
   {
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
-    Trainer trainer(device, replica, *optimizer, *source, console);
-    outcome.seconds = timed([&] { outcome.training = trainer.run(trainer_options); });
+    std::optional<Trainer> trainer;
+    std::optional<FullBatchObjective> objective;
+    if (by_lbfgs) {
+      objective.emplace(device, *group, model, *source, l2);
+      outcome.seconds = timed([&] {
+        outcome.search = fit_by_lbfgs(*objective, options, plan, trainer_options, console, outcome.training);
+      });
+    } else {
+      trainer.emplace(device, replica, *optimizer, *source, console);
+      outcome.seconds = timed([&] { outcome.training = trainer->run(trainer_options); });
+    }
     if (options.save_best) {
       stopping.restore_best();
       if (evaluates) outcome.training.last_epoch_loss = trainer_options.evaluate();
@@ -228,7 +247,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
     outcome.hash = replica.require_equal_replicas();
-    outcome.penalty = optimizer->penalty();
+    outcome.penalty = by_lbfgs ? objective->penalty(objective->parameters()) : optimizer->penalty();
     agree(world, [&] {
       if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });

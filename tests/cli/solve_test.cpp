@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <tuple>
 
 #include "support/program.hpp"
 
@@ -123,6 +124,62 @@ TEST(Penalty, OfClassesIsThatOfScikitLearn) {
   }
   EXPECT_EQ(read_safetensors(scratch / "--C.safetensors").at("weight").floats(),
             read_safetensors(scratch / "--l2.safetensors").at("weight").floats());
+}
+
+/// Newton's optima in long double, as in score_test: in float within 1e-6, with hardly more than an evaluation each
+/// iteration.
+TEST(Lbfgs, ReachesTheOptima) {
+  const std::vector<std::tuple<const char*, const char*, double>> optima{
+      {"iris", "multiclass", 0.24367722664938243},
+      {"wine", "multiclass", 0.09181973052350331},
+      {"digits", "multiclass", 0.26832493049553635},
+      {"breast_cancer", "binary", 0.09959137548470548}};
+  for (const auto& [name, task, objective] : optima) {
+    for (const int ranks : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} on {} ranks", name, ranks));
+      const ScratchFolder scratch;
+      const auto outcome =
+          train(ranks, {"--data", data_path(fmt::format("datasets/{}.csv", name)), "--task", task, "--standardize",
+                        "--l2", "0.01", "--optimizer", "lbfgs", "--metrics", scratch / "m.jsonl"});
+      EXPECT_THAT(outcome.out, ContainsRegex("search +[0-9]+ iterations, [0-9]+ evaluations, gradient .*: converged"));
+      const auto end = read_metrics(scratch / "m.jsonl").back();
+      EXPECT_NEAR(end["objective"].get<double>(), objective, 1e-6 * objective);
+      EXPECT_LE(end["evaluations"].get<int>(), 1.3 * end["steps"].get<int>() + 5);
+      EXPECT_EQ(end["converged"], true);
+    }
+  }
+}
+
+TEST(Lbfgs, HasEpochsValidationAndPatience) {
+  const ScratchFolder scratch;
+  const std::vector<std::string> digits{"--data",
+                                        data_path("datasets/digits.csv"),
+                                        "--task",
+                                        "multiclass",
+                                        "--standardize",
+                                        "--optimizer",
+                                        "lbfgs",
+                                        "--metrics",
+                                        scratch / "m.jsonl"};
+  auto short_run = digits, patient = digits;
+  short_run.insert(short_run.end(), {"--epochs", "4"});
+  patient.insert(patient.end(), {"--valid", "0.3", "--patience", "5", "--save-best"});
+  EXPECT_THAT(train(2, short_run).out, HasSubstr("4 iterations, 5 evaluations"));
+  EXPECT_EQ(read_metrics(scratch / "m.jsonl").back()["converged"], false);
+  EXPECT_THAT(train(2, patient).out, HasSubstr("ended by --patience"));
+  const auto events = read_metrics(scratch / "m.jsonl");
+  const auto best = events.back()["best_epoch"].get<std::int64_t>();
+  EXPECT_EQ(std::ssize(events), 1 + best + 1 + 5 + 1) << "start, the best, five more, end";
+  EXPECT_EQ(events.back()["valid_scores"]["loss"], events.at(static_cast<std::size_t>(best) + 1)["valid_loss"]);
+}
+
+TEST(Lbfgs, RefusesStepsOfOthers) {
+  const std::string data = data_path("datasets/iris.csv");
+  expect_refusal(1, {"--optimizer", "lbfgs"}, 2, HasSubstr("needs --data"));
+  expect_refusal(1, {"--data", data, "--optimizer", "lbfgs", "--lr", "1"}, 2, HasSubstr("--lr is not for"));
+  expect_refusal(1, {"--data", data, "--optimizer", "lbfgs", "--global-batch", "20"}, 2, HasSubstr("say full"));
+  expect_refusal(1, {"--data", data, "--optimizer", "lbfgs", "--precision", "fp64"}, 2,
+                 HasSubstr("--precision fp64 needs --optimizer exact"));
 }
 
 TEST(Exact, RefusesWhatItCannotHonour) {

@@ -161,6 +161,20 @@ TEST_P(Devices, Accumulate) {
   EXPECT_DOUBLE_EQ(result[0], 100 + 2 * 0.5 + 3 * static_cast<double>(0.1F) - 4 * 3);
 }
 
+TEST_P(Devices, Widen) {
+  for (const std::int64_t numel : {0, 1, 257, 1'500'000}) {  // more than the threads of one launch
+    Floats values(static_cast<std::size_t>(numel));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.1F * static_cast<float>(i % 1000);
+    OnDevice from(device(), values);
+    Buffer<double> to(device(), numel + 1);
+    device().widen(from.data(), numel, to.data());
+    std::vector<double> result(values.size() + 1);
+    to.download(result);
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), result.begin()));
+    EXPECT_EQ(result.back(), 0) << "nothing behind the end";
+  }
+}
+
 TEST_P(Devices, QueuesAndWaitsMayBeUsedFreely) {
   device().wait(Queue::compute, Queue::communication);
   device().wait(Queue::communication, Queue::compute);

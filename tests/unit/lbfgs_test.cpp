@@ -82,8 +82,9 @@ TEST(Lbfgs, EndsWhenItIsTold) {
   std::vector<double> x(5, -1.2);
   EXPECT_EQ(minimize_lbfgs(x, rosenbrock, {.max_iterations = 3}).last.iteration, 3);
   std::vector<double> values;
-  const auto result = minimize_lbfgs(x, rosenbrock, {}, [&](const LbfgsReport& report) {
+  const auto result = minimize_lbfgs(x, rosenbrock, {}, [&](const LbfgsReport& report, std::span<const double> at) {
     values.push_back(report.value);
+    EXPECT_EQ(at.size(), 5U);
     return report.iteration == 5;
   });
   EXPECT_EQ(result.end, End::asked);

@@ -140,6 +140,10 @@ class CpuDevice final : public Device {
     *sum += factor * static_cast<double>(*value);
   }
 
+  void widen(const float* values, std::int64_t numel, double* result) override {
+    std::copy_n(values, numel, result);
+  }
+
  private:
   /// The bias goes in first and the product on top of it: no pass of its own over the outputs.
   static void forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,

@@ -165,6 +165,10 @@ class CudaDevice final : public Device {
     check(kernels::accumulate(value, factor, sum, compute_), "queue an addition");
   }
 
+  void widen(const float* values, std::int64_t numel, double* result) override {
+    check(kernels::widen(values, numel, result, compute_), "queue a conversion");
+  }
+
  private:
   static int bind(int ordinal) {
     if (const cudaError_t status = cudaSetDevice(ordinal); status != cudaSuccess) {

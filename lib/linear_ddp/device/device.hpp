@@ -93,6 +93,8 @@ class Device {
   virtual void adam_update(const Gradient& gradient, const AdamUpdate& operation, const float* scalars) = 0;
   /// *sum += factor · *value: statistics of many steps without a wait in each.
   virtual void accumulate(const float* value, double factor, double* sum) = 0;
+  /// result[numel] = values[numel], for sums in float64 over the ranks.
+  virtual void widen(const float* values, std::int64_t numel, double* result) = 0;
 };
 
 /// Owns zeroed memory of a device for `numel` values; Error when there can't be as many. The device outlives it.

@@ -59,8 +59,9 @@ LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
   return op;
 }
 
-void Model::backward(const Batch& batch, float loss_scale, bool add) {
+void Model::backward(const Batch& batch, float loss_scale, bool add, double* sum) {
   LinearLoss op = operation(batch, loss_scale);
+  op.loss_sum = sum;
   op.add = add;
   op.loss = gradients_.data() + layout_.numel();
   op.weight_gradient = gradients_.data();

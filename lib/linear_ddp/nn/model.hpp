@@ -45,7 +45,8 @@ class Model {
   void forward(std::int64_t rows, const float* x, float* y);
 
   /// Loss and gradients of L = loss_scale · Σ row_weight · l over the batch; overwrites the gradients, or adds to them.
-  void backward(const Batch& batch, float loss_scale, bool add = false);
+  /// `sum`, in the device's memory, gets Σ row_weight · l in float64; null: not wanted.
+  void backward(const Batch& batch, float loss_scale, bool add = false, double* sum = nullptr);
 
   /// Σ row_weight · l over the batch, in float64, written to the device's memory.
   void loss_sum(const Batch& batch, double* sum);

@@ -154,7 +154,7 @@ class Search {
 }  // namespace
 
 LbfgsResult minimize_lbfgs(std::vector<double>& x, const Objective& objective, const LbfgsOptions& options,
-                           const std::function<bool(const LbfgsReport&)>& report) {
+                           const std::function<bool(const LbfgsReport&, std::span<const double> x)>& report) {
   using End = LbfgsResult::End;
   Search search(objective, options);
   History history(options.history);
@@ -181,13 +181,13 @@ LbfgsResult minimize_lbfgs(std::vector<double>& x, const Objective& objective, c
     const double before = now.value;
     std::swap(now, next);
     told = {told.iteration + 1, search.evaluations(), now.value, largest(now.gradient), step};
-    if (report && report(told)) return ends(End::asked);
+    if (report && report(told, now.x)) return ends(End::asked);
     const double change = before - now.value;
     if (options.relative_tolerance > 0 && change <= options.relative_tolerance * std::abs(now.value)) {
       return ends(End::value);
     }
     flat = change <= options.rounding * std::abs(now.value) ? flat + 1 : 0;
-    if (flat == most_flat) return ends(End::rounding);
+    if (flat == most_flat && told.gradient_norm > options.gradient_tolerance) return ends(End::rounding);
   }
 }
 

@@ -34,8 +34,8 @@ using Objective = std::function<double(std::span<double> x, std::span<double> gr
 /// Minimises a smooth function by L-BFGS (Nocedal, Wright, 2006, algorithm 7.4) with a line search for the strong Wolfe
 /// conditions (1e-4, 0.9), or, where differences of the function are below its rounding, for the approximate ones of
 /// Hager and Zhang (2005), which look at slopes alone. All of it in float64 on the host. `report` is called after each
-/// iteration, and ends the search by returning true. `x` is where it starts and where it ends.
+/// iteration with where it is, and ends the search by returning true. `x` is where it starts and where it ends.
 LbfgsResult minimize_lbfgs(std::vector<double>& x, const Objective& objective, const LbfgsOptions& options,
-                           const std::function<bool(const LbfgsReport&)>& report = {});
+                           const std::function<bool(const LbfgsReport&, std::span<const double> x)>& report = {});
 
 }  // namespace ddp
