@@ -46,6 +46,22 @@ TEST(Training, OnUnevenBatchesIsThatOfCpus) {
   }
 }
 
+TEST(Training, ByLbfgsIsThatOfCpus) {
+  const ScratchFolder scratch;
+  for (const int ranks : {1, 2}) {
+    std::vector<double> objective;
+    for (const char* device : {"cpu", "cuda"}) {
+      const auto outcome =
+          train(ranks, {"--device", device, "--data", data_path("datasets/iris.csv"), "--task", "multiclass",
+                        "--standardize", "--l2", "0.01", "--optimizer", "lbfgs", "--metrics", scratch / "m.jsonl"});
+      EXPECT_THAT(outcome.err, ::testing::Not(::testing::HasSubstr("fakegpu")));
+      objective.push_back(read_metrics(scratch / "m.jsonl").back()["objective"]);
+    }
+    EXPECT_NEAR(objective[1], objective[0], 1e-6 * objective[0]);
+    EXPECT_NEAR(objective[1], 0.24367722664938243, 1e-6 * objective[0]);  // as in score_test
+  }
+}
+
 // The next batch is read by a thread while the GPU works on this one.
 TEST(Training, OnFeaturesThatStayInTheirFileIsThatOfCpus) {
   for (const int ranks : {1, 2}) {
