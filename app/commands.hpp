@@ -9,9 +9,6 @@ namespace ddp::app {
 /// Collective.
 void train(const World& world, const TrainOptions& options, Watchdog& watchdog);
 
-/// Collective. What train does with --optimizer exact: least squares solved directly, on the host.
-void solve(const World& world, const TrainOptions& options, Watchdog& watchdog);
-
 /// Collective. Prints what a saved model is worth on a table.
 void evaluate_model(const World& world, const UseOptions& options, Watchdog& watchdog);
 

@@ -42,8 +42,7 @@ void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watc
   watchdog.emplace(std::chrono::seconds(line.timeout_s()), on_timeout);
   switch (line.command) {
     case ddp::app::Command::train:
-      return line.train.optimizer == "exact" ? ddp::app::solve(world, line.train, *watchdog)
-                                             : ddp::app::train(world, line.train, *watchdog);
+      return ddp::app::train(world, line.train, *watchdog);
     case ddp::app::Command::evaluate:
       return ddp::app::evaluate_model(world, line.use, *watchdog);
     case ddp::app::Command::predict:

@@ -1,6 +1,9 @@
+#include "solve.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <span>
@@ -13,8 +16,6 @@
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/launch/preflight.hpp>
 #include <linear_ddp/training/table_rows.hpp>
-#include "commands.hpp"
-#include "console.hpp"
 #include "model_file.hpp"
 #include "objective.hpp"
 #include "runtime.hpp"
@@ -77,10 +78,19 @@ void print_summary(Console& console, const TableShare& table, const LeastSquares
   }
 }
 
-std::uint64_t hash_of(const LeastSquaresSolution& solution) {
+/// Collective. Throws AgreedError unless all ranks have the same.
+std::uint64_t agreed_hash_of(const World& world, const LeastSquaresSolution& solution) {
   Hash hash;
   hash.add(std::as_bytes(std::span(solution.weight)));
   hash.add(std::as_bytes(std::span(solution.bias)));
+  const auto hashes = all_gather(world, static_cast<std::int64_t>(hash.value()));
+  const auto other = std::find_if(hashes.begin(), hashes.end(), [&](std::int64_t of) { return of != hashes[0]; });
+  if (other != hashes.end()) {
+    throw AgreedError(Status::failed,
+                      fmt::format("rank {} has another solution than rank 0; its arithmetic is not that "
+                                  "of the others: use hosts of one kind and the same libraries",
+                                  other - hashes.begin()));
+  }
   return hash.value();
 }
 
@@ -126,7 +136,9 @@ void save(const TrainOptions& options, const TrainingTables& tables, const Least
              options.precision == "fp64", provenance);
 }
 
-void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Console& console) {
+}  // namespace
+
+void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, Console& console) {
   agree(world, [&] {
     if (world.rank() == 0 && !options.save.empty()) require_writable(options.save);
   });
@@ -178,6 +190,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
                     "--precision {}",
                     name_of(solution.method), solution.condition, options.precision == "fp64" ? "fp32" : "fp64"));
   }
+  const std::uint64_t hash = agreed_hash_of(world, solution);
   if (world.rank() == 0) warn_of(options, table, solution);
   const Scores scores = training_scores(world, table, solution, weight);
   std::optional<Scores> valid;
@@ -199,7 +212,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
                                      static_cast<double>(table.total_rows) / seconds));
   console.line("training", in_words(scores));
   if (valid) console.line("validation", fmt::format("loss {:.7g}, {}", valid->loss, in_words(*valid)));
-  console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash_of(solution)));
+  console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash));
   nlohmann::ordered_json end{{"event", "end"},
                              {"status", "ok"},
                              {"method", name_of(solution.method)},
@@ -210,22 +223,10 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
                              {"objective", scores.loss + l2 / 2 * squares},
                              {"seconds", seconds},
                              {"rows_per_s", static_cast<double>(table.total_rows) / seconds},
-                             {"parameters_hash", fmt::format("{:016x}", hash_of(solution))},
+                             {"parameters_hash", fmt::format("{:016x}", hash)},
                              {"train_scores", to_json(scores, table.target_names)}};
   if (valid) end["valid_scores"] = to_json(*valid, table.target_names);
   console.event(end);
-}
-
-}  // namespace
-
-void solve(const World& world, const TrainOptions& options, Watchdog& watchdog) {
-  Console console(options.quiet || world.rank() != 0, open_metrics(world, options.metrics));
-  try {
-    run(world, options, watchdog, console);
-  } catch (const std::exception& error) {
-    console.failed(error.what());
-    throw;
-  }
 }
 
 }  // namespace ddp::app

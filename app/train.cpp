@@ -20,6 +20,7 @@
 #include "plan.hpp"
 #include "runtime.hpp"
 #include "scores.hpp"
+#include "solve.hpp"
 #include "training_data.hpp"
 #include "validation.hpp"
 
@@ -266,7 +267,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
 void train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
   Console console(options.quiet || world.rank() != 0, open_metrics(world, options.metrics));
   try {
-    run(world, options, watchdog, console);
+    options.optimizer == "exact" ? solve(world, options, watchdog, console) : run(world, options, watchdog, console);
   } catch (const std::exception& error) {
     console.failed(error.what());
     throw;

@@ -51,7 +51,10 @@ class History {
     if (pairs_.size() > most_) pairs_.pop_front();
   }
   [[nodiscard]] bool empty() const { return pairs_.empty(); }
-  void clear() { pairs_.clear(); }
+  void clear() {
+    pairs_.clear();
+    scale_ = 1;
+  }
 
   [[nodiscard]] Vector direction(const Vector& gradient) const {
     Vector d = gradient;
