@@ -37,6 +37,16 @@ std::vector<std::pair<std::string, std::string>> version_facts(const Device& dev
   return facts;
 }
 
+std::vector<std::pair<std::string, std::string>> run_facts(const Device& device, const TrainOptions& options) {
+  auto facts = version_facts(device);
+  const auto json = options.to_json();
+  for (const auto& [name, value] : json.items()) {
+    const bool for_rank_0_alone = name == "save" || name == "metrics" || name == "quiet";
+    if (!for_rank_0_alone) facts.emplace_back("--" + name, value.dump());
+  }
+  return facts;
+}
+
 std::string describe_ranks(const World& world) {
   const auto hosts = all_gather(world, world.host());
   const std::size_t count = std::set(hosts.begin(), hosts.end()).size();

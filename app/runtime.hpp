@@ -21,6 +21,10 @@ namespace ddp::app {
 /// What the ranks must agree on besides the model: versions of linear_ddp, NCCL, CUDA and the driver, and the device.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> version_facts(const Device& device);
 
+/// The same and all options, but for those of rank 0 alone.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> run_facts(const Device& device,
+                                                                         const TrainOptions& options);
+
 /// "4 ranks on 2 hosts"; collective.
 [[nodiscard]] std::string describe_ranks(const World& world);
 

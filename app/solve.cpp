@@ -146,11 +146,8 @@ void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, 
   console.line("linear_ddp", fmt::format("{}: {}, {}", version(), describe_ranks(world), host.device->description()));
   const TrainingTables tables = load_tables(world, options);
   const TableShare& table = tables.training;
-  Facts facts = version_facts(*host.device);
-  const auto json = options.to_json();
-  for (const auto& [name, value] : json.items()) {
-    if (name != "save" && name != "metrics" && name != "quiet") facts.emplace_back("--" + name, value.dump());
-  }
+  Facts facts = run_facts(*host.device, options);
+  facts.emplace_back("rows", std::to_string(table.total_rows));
   require_agreement(world, facts, "the ranks do not agree, so nothing was started",
                     "start the same program with the same options, data and libraries on every node");
   const auto features = std::ssize(table.feature_names), targets = std::ssize(table.target_names);

@@ -44,12 +44,7 @@ void initialise(Model& model, const TrainOptions& options, const std::optional<T
 }
 
 Facts facts_of(const TrainOptions& options, const std::optional<TrainingData>& data, const Device& device) {
-  Facts facts = version_facts(device);
-  const auto json = options.to_json();
-  for (const auto& [name, value] : json.items()) {
-    const bool for_rank_0_alone = name == "save" || name == "metrics" || name == "quiet";
-    if (!for_rank_0_alone) facts.emplace_back("--" + name, value.dump());
-  }
+  Facts facts = run_facts(device, options);
   if (data) facts.emplace_back("rows", std::to_string(data->rows.rows));
   if (data && data->valid) facts.emplace_back("validation rows", std::to_string(data->valid->rows));
   return facts;
