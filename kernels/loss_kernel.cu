@@ -10,22 +10,25 @@
 namespace ddp::kernels {
 
 __device__ inline void store_loss(double sum, const LossArguments& arguments) {
+  const unsigned head = blockIdx.y;
   if (arguments.loss != nullptr) {
-    *arguments.loss = (arguments.add ? *arguments.loss : 0.0F) + static_cast<float>(arguments.scale * sum);
+    float& loss = arguments.loss[head];
+    loss = (arguments.add ? loss : 0.0F) + static_cast<float>(arguments.scale * sum);
   }
-  if (arguments.loss_sum != nullptr) *arguments.loss_sum = sum;
+  if (arguments.loss_sum != nullptr) arguments.loss_sum[head] = sum;
 }
 
-/// A block's part of the sum; that of the only block is the sum.
+/// A block's part of its head's sum; that of the only block is the sum.
 __device__ inline void store_part(double sum, const LossArguments& arguments) {
   sum = sum_of_block(sum);
   if (threadIdx.x != 0) return;
   if (gridDim.x == 1)
     store_loss(sum, arguments);
   else
-    arguments.partials[blockIdx.x] = sum;
+    arguments.partials[blockIdx.y * gridDim.x + blockIdx.x] = sum;
 }
 
+/// Packs are for one head, whose outputs are as dense as the targets.
 template <class Loss, int width>
 __global__ void __launch_bounds__(sum_threads) loss_kernel(Loss loss, LossArguments arguments) {
   const std::int64_t threads = std::int64_t{gridDim.x} * sum_threads;
@@ -47,10 +50,12 @@ __global__ void __launch_bounds__(sum_threads) loss_kernel(Loss loss, LossArgume
     for (int i = 0; i < width; ++i) element(at * width + i, output.value[i], target.value[i]);
     if (arguments.gradient) y_packs[at] = output;
   }
+  const std::int64_t others = (arguments.heads - 1) * arguments.out;
   for (std::int64_t at = packs * width + thread; at < numel; at += threads) {
-    float output = arguments.y[at];
+    float* y = arguments.y + at + (others == 0 ? 0 : at / arguments.out * others + blockIdx.y * arguments.out);
+    float output = *y;
     element(at, output, arguments.target[at]);
-    if (arguments.gradient) arguments.y[at] = output;
+    if (arguments.gradient) *y = output;
   }
   store_part(sum, arguments);
 }
@@ -104,7 +109,7 @@ __global__ void __launch_bounds__(sum_threads) cross_entropy_kernel(CrossEntropy
   for (std::int64_t row = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32; row < arguments.rows;
        row += std::int64_t{gridDim.x} * warps) {
     const float weight = arguments.row_weight == nullptr ? 1.0F : arguments.row_weight[row];
-    float* z = arguments.y + row * arguments.out;
+    float* z = arguments.y + (row * arguments.heads + blockIdx.y) * arguments.out;
     const double value =
         cross_entropy_row(loss, z, arguments.target[row], arguments.scale * weight, arguments.gradient);
     if (threadIdx.x % 32 == 0) sum += static_cast<double>(weight) * value;
@@ -113,20 +118,21 @@ __global__ void __launch_bounds__(sum_threads) cross_entropy_kernel(CrossEntropy
 }
 
 __global__ void __launch_bounds__(sum_threads) sum_losses_kernel(LossArguments arguments, int partials) {
-  const double sum = sum_of_partials(arguments.partials, partials);
+  const double sum = sum_of_partials(arguments.partials + std::int64_t{blockIdx.y} * partials, partials);
   if (threadIdx.x == 0) store_loss(sum, arguments);
 }
 
-/// As many blocks as the work is enough for.
-unsigned blocks_for(std::int64_t work, std::int64_t work_of_a_block) {
-  return static_cast<unsigned>(
-      std::min<std::int64_t>((work + work_of_a_block - 1) / work_of_a_block, max_loss_partials));
+/// For each head as many blocks as its work is enough for.
+dim3 grid_for(std::int64_t work, std::int64_t work_of_a_block, std::int64_t heads) {
+  const std::int64_t most = std::max<std::int64_t>(1, max_loss_partials / heads);
+  const std::int64_t blocks = std::min((work + work_of_a_block - 1) / work_of_a_block, most);
+  return {static_cast<unsigned>(blocks), static_cast<unsigned>(heads)};
 }
 
-cudaError_t finish(cudaError_t status, const LossArguments& arguments, unsigned blocks, cudaStream_t stream) {
+cudaError_t finish(cudaError_t status, const LossArguments& arguments, const dim3& grid, cudaStream_t stream) {
   const bool wanted = arguments.loss != nullptr || arguments.loss_sum != nullptr;
-  if (status != cudaSuccess || blocks == 1 || !wanted) return status;
-  return launch<sum_losses_kernel>(1, sum_threads, 0, stream, arguments, static_cast<int>(blocks));
+  if (status != cudaSuccess || grid.x == 1 || !wanted) return status;
+  return launch<sum_losses_kernel>(dim3(1, grid.y), sum_threads, 0, stream, arguments, static_cast<int>(grid.x));
 }
 
 template <class Loss>
@@ -134,18 +140,18 @@ cudaError_t loss_and_gradient(const Loss& loss, const LossArguments& arguments, 
   constexpr int width = 4;
   const std::int64_t numel = arguments.rows * arguments.out;
   if (numel == 0) return cudaSuccess;
-  const bool packed = are_packs<width>({arguments.y, arguments.target});
-  const unsigned blocks = blocks_for(numel, sum_threads * (packed ? width : 1));
-  const cudaError_t status = packed ? launch<loss_kernel<Loss, width>>(blocks, sum_threads, 0, stream, loss, arguments)
-                                    : launch<loss_kernel<Loss, 1>>(blocks, sum_threads, 0, stream, loss, arguments);
-  return finish(status, arguments, blocks, stream);
+  const bool packed = arguments.heads == 1 && are_packs<width>({arguments.y, arguments.target});
+  const dim3 grid = grid_for(numel, sum_threads * (packed ? width : 1), arguments.heads);
+  const cudaError_t status = packed ? launch<loss_kernel<Loss, width>>(grid, sum_threads, 0, stream, loss, arguments)
+                                    : launch<loss_kernel<Loss, 1>>(grid, sum_threads, 0, stream, loss, arguments);
+  return finish(status, arguments, grid, stream);
 }
 
 cudaError_t loss_and_gradient(const CrossEntropy& loss, const LossArguments& arguments, cudaStream_t stream) {
   if (arguments.rows == 0) return cudaSuccess;
-  const unsigned blocks = blocks_for(arguments.rows, sum_threads / 32);
-  const cudaError_t status = launch<cross_entropy_kernel>(blocks, sum_threads, 0, stream, loss, arguments);
-  return finish(status, arguments, blocks, stream);
+  const dim3 grid = grid_for(arguments.rows, sum_threads / 32, arguments.heads);
+  const cudaError_t status = launch<cross_entropy_kernel>(grid, sum_threads, 0, stream, loss, arguments);
+  return finish(status, arguments, grid, stream);
 }
 
 template cudaError_t loss_and_gradient(const MseLoss&, const LossArguments&, cudaStream_t);

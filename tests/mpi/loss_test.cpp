@@ -71,12 +71,12 @@ struct Numbers {
   std::int64_t targets;
   Floats x, weight, bias, target, row_weight, class_weight;
 
-  explicit Numbers(const Case& of)
+  explicit Numbers(const Case& of, unsigned head = 0)
       : c(of),
         targets(losses_of_a_row(c.kind, c.out)),
         x(random_floats(c.rows * c.in, 1)),
-        weight(random_floats(c.out * c.in, 2)),
-        bias(random_floats(c.out, 3)),
+        weight(random_floats(c.out * c.in, 2 + 10 * head)),
+        bias(random_floats(c.out, 3 + 10 * head)),
         target(random_floats(c.rows * targets, 4)),
         row_weight(random_floats(c.rows, 5)),
         class_weight(random_floats(c.out, 6)) {
@@ -194,6 +194,59 @@ TEST_P(Losses, ValuesAndGradients) {
     const Floats before = dw.values();
     device().linear_loss(op);
     EXPECT_EQ(dw.values(), before) << "no rows add nothing, " << c.name();
+  }
+}
+
+Floats part(const Floats& values, std::int64_t numel, std::int64_t head) {
+  const auto begin = values.begin() + numel * head;
+  return {begin, begin + numel};
+}
+
+TEST_P(Losses, HeadsAreLayersSideBySide) {
+  for (const Case& c : cases()) {
+    constexpr std::int64_t heads = 3;
+    const double scale = 0.25, tolerance = c.spread > 1 ? 5e-5 : 4e-6;
+    std::vector<Numbers> each;
+    Floats weights, biases;
+    for (unsigned head = 0; head < heads; ++head) {
+      const Numbers& numbers = each.emplace_back(c, head);
+      weights.insert(weights.end(), numbers.weight.begin(), numbers.weight.end());
+      biases.insert(biases.end(), numbers.bias.begin(), numbers.bias.end());
+    }
+    OnDevice x(device(), each[0].x), weight(device(), weights), bias(device(), biases),
+        target(device(), each[0].target), row_weight(device(), each[0].row_weight),
+        class_weight(device(), each[0].class_weight), dw(device(), Floats(weights.size(), NAN)),
+        db(device(), Floats(biases.size(), NAN)), loss(device(), Floats(heads, NAN));
+    Buffer<double> loss_sum(device(), heads);
+    LinearLoss op{.rows = c.rows, .in = c.in, .out = c.out, .heads = heads};
+    op.x = x.data();
+    op.weight = weight.data();
+    op.bias = bias.data();
+    op.target = target.data();
+    op.row_weight = c.row_weights ? row_weight.data() : nullptr;
+    op.kind = c.kind;
+    op.label_smoothing = static_cast<float>(c.label_smoothing);
+    op.class_weight = c.class_weights ? class_weight.data() : nullptr;
+    op.loss_scale = static_cast<float>(scale);
+    op.loss = loss.data();
+    op.loss_sum = loss_sum.data();
+    op.weight_gradient = dw.data();
+    op.bias_gradient = db.data();
+    for (int times = 1; times <= 2; ++times) {
+      op.add = times == 2;
+      device().linear_loss(op);
+      std::vector<double> sums(heads);
+      loss_sum.download(sums);
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto at = static_cast<std::size_t>(head);
+        const Expected expected = each[at].expected(scale);
+        EXPECT_NEAR(sums[at] / expected.loss_sum, 1, tolerance) << c.name();
+        EXPECT_NEAR(static_cast<double>(loss.values()[at]) / (times * scale * expected.loss_sum), 1, tolerance)
+            << c.name();
+        EXPECT_LE(deviation(part(dw.values(), c.out * c.in, head), times * expected.dw), tolerance) << c.name();
+        EXPECT_LE(deviation(part(db.values(), c.out, head), times * expected.db), tolerance) << c.name();
+      }
+    }
   }
 }
 

@@ -119,11 +119,18 @@ class CpuDevice final : public Device {
 
   void linear_loss(const LinearLoss& op) override {
     const bool gradients = op.weight_gradient != nullptr;
-    const double sum = gradients && tiny::serves(op) ? tiny::mse_step(op) : tiled_loss(op, gradients);
-    if (op.loss != nullptr) {
-      *op.loss = (op.add ? *op.loss : 0.0F) + static_cast<float>(static_cast<double>(op.loss_scale) * sum);
+    loss_sum_.assign(static_cast<std::size_t>(op.heads), 0.0);
+    if (gradients && tiny::serves(op))
+      loss_sum_[0] = tiny::mse_step(op);
+    else
+      tiled_loss(op, gradients);
+    for (std::size_t head = 0; head < loss_sum_.size(); ++head) {
+      if (op.loss != nullptr) {
+        op.loss[head] =
+            (op.add ? op.loss[head] : 0.0F) + static_cast<float>(static_cast<double>(op.loss_scale) * loss_sum_[head]);
+      }
+      if (op.loss_sum != nullptr) op.loss_sum[head] = loss_sum_[head];
     }
-    if (op.loss_sum != nullptr) *op.loss_sum = sum;
   }
 
   void square_sum(const Gradient& gradient, double* sum) override { *sum = passes::square_sum(gradient); }
@@ -140,9 +147,7 @@ class CpuDevice final : public Device {
     *sum += factor * static_cast<double>(*value);
   }
 
-  void widen(const float* values, std::int64_t numel, double* result) override {
-    std::copy_n(values, numel, result);
-  }
+  void widen(const float* values, std::int64_t numel, double* result) override { std::copy_n(values, numel, result); }
 
  private:
   /// The bias goes in first and the product on top of it: no pass of its own over the outputs.
@@ -153,32 +158,31 @@ class CpuDevice final : public Device {
   }
 
   /// In tiles of rows, so that the outputs in memory are bounded, however many rows there are.
-  double tiled_loss(const LinearLoss& op, bool gradients) {
-    const std::int64_t tile = rows_of_a_tile(op.in, op.out), weights = op.in * op.out;
+  void tiled_loss(const LinearLoss& op, bool gradients) {
+    const std::int64_t out = op.heads * op.out, weights = op.in * out;  // of all heads
+    const std::int64_t tile = rows_of_a_tile(op.in, out);
     const std::int64_t group = tile * std::max(std::int64_t{1}, rows_of_a_float_sum / tile);
     const bool in_groups = gradients && op.rows > group, sums_bias = gradients && op.bias_gradient != nullptr;
-    float* y = at_least(outputs_, std::min(tile, op.rows) * op.out);
+    float* y = at_least(outputs_, std::min(tile, op.rows) * out);
     float* weight_gradient = in_groups ? at_least(group_gradient_, weights) : op.weight_gradient;
-    if (sums_bias) bias_sum_.start(op.out);
+    if (sums_bias) bias_sum_.start(out);
     if (in_groups) weight_sum_.start(weights);
     if (gradients && op.rows == 0 && !op.add) std::fill_n(op.weight_gradient, weights, 0.0F);
 
-    double sum = 0;
     for (std::int64_t row = 0; row < op.rows; row += tile) {
       const std::int64_t rows = std::min(tile, op.rows - row);
       const float* x = op.x + row * op.in;
-      forward(rows, op.in, op.out, x, op.weight, op.bias, y);
-      sum += passes::loss(op, row, rows, y);
+      forward(rows, op.in, out, x, op.weight, op.bias, y);
+      passes::loss(op, row, rows, y, loss_sum_.data());
       if (!gradients) continue;
-      if (sums_bias) passes::add_columns(rows, op.out, y, bias_sum_.data());
+      if (sums_bias) passes::add_columns(rows, out, y, bias_sum_.data());
       const bool overwrites = row % group == 0 && (in_groups || !op.add);
-      gemm::product_tn(op.out, op.in, rows, y, x, overwrites ? 0.0F : 1.0F, weight_gradient);
+      gemm::product_tn(out, op.in, rows, y, x, overwrites ? 0.0F : 1.0F, weight_gradient);
       const bool ends_group = (row + rows) % group == 0 || row + rows == op.rows;
       if (in_groups && ends_group) passes::add_columns(1, weights, weight_gradient, weight_sum_.data());
     }
-    if (sums_bias) bias_sum_.finish(op.out, op.add, op.bias_gradient);
+    if (sums_bias) bias_sum_.finish(out, op.add, op.bias_gradient);
     if (in_groups) weight_sum_.finish(weights, op.add, op.weight_gradient);
-    return sum;
   }
 
   /// A vector only grows: to resize it for each batch would fill it with zeros again and again.
@@ -191,6 +195,7 @@ class CpuDevice final : public Device {
   std::vector<float> outputs_;         // of one tile, at most
   std::vector<float> group_gradient_;  // of one group of tiles
   GradientSum bias_sum_, weight_sum_;
+  std::vector<double> loss_sum_;  // of each head
 };
 
 }  // namespace

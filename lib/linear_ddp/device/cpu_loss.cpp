@@ -12,7 +12,7 @@ namespace {
 
 /// What a sweep works on.
 struct Outputs {
-  std::int64_t rows, out;
+  std::int64_t rows, heads, out;
   const float* target;
   const float* row_weight;
   float scale;
@@ -36,7 +36,7 @@ template <class Loss>
 
 template <class Loss>
 [[gnu::always_inline]] inline double sweep(Loss loss, const Outputs& outputs) {
-  const auto [rows, out, target, weight, scale, y] = outputs;
+  const auto [rows, heads, out, target, weight, scale, y] = outputs;
   if (weight == nullptr) return sweep(loss, rows * out, target, scale, y);
   double sum = 0;
   if (out == 1) {
@@ -53,6 +53,38 @@ template <class Loss>
     sum += w * sweep(loss, out, target + row * out, scale * weight[row], y + row * out);
   }
   return sum;
+}
+
+/// Of several heads, each with a sum of its own.
+template <class Loss>
+[[gnu::always_inline]] inline void sweep_heads(Loss loss, const Outputs& outputs, double* sums) {
+  const auto [rows, heads, out, target, weight, scale, y] = outputs;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float w = weight == nullptr ? 1.0F : weight[row], factor = scale * w;
+    float* own = y + row * heads * out;
+    const float* expected = target + row * out;
+    if (out == 1) {
+      const float t = *expected;
+#pragma omp simd
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const float output = own[head];
+        sums[head] += static_cast<double>(w * loss.value(output, t));
+        own[head] = factor * loss.gradient(output, t);
+      }
+    } else {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        sums[head] += static_cast<double>(w) * sweep(loss, out, expected, factor, own + head * out);
+      }
+    }
+  }
+}
+
+template <class Loss>
+[[gnu::always_inline]] inline void add_losses(Loss loss, const Outputs& outputs, double* sums) {
+  if (outputs.heads == 1)
+    *sums += sweep(loss, outputs);
+  else
+    sweep_heads(loss, outputs, sums);
 }
 
 struct RowSums {
@@ -100,33 +132,34 @@ struct RowSums {
          static_cast<double>(sums.soft) * log_sum - static_cast<double>(sums.soft_logits);
 }
 
-[[gnu::always_inline]] inline double sweep(const kernels::CrossEntropy& loss, const Outputs& outputs) {
-  const auto [rows, out, target, weight, scale, y] = outputs;
-  double sum = 0;
+[[gnu::always_inline]] inline void add_losses(const kernels::CrossEntropy& loss, const Outputs& outputs, double* sums) {
+  const auto [rows, heads, out, target, weight, scale, y] = outputs;
   for (std::int64_t row = 0; row < rows; ++row) {
     const float w = weight == nullptr ? 1.0F : weight[row];
-    sum += static_cast<double>(w) * row_loss(loss, target[row], scale * w, y + row * out);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      sums[head] += static_cast<double>(w) * row_loss(loss, target[row], scale * w, y + (row * heads + head) * out);
+    }
   }
-  return sum;
 }
 
-DDP_MULTIVERSION double mse(const Outputs& outputs) {
-  return sweep(kernels::MseLoss{}, outputs);
+DDP_MULTIVERSION void mse(const Outputs& outputs, double* sums) {
+  add_losses(kernels::MseLoss{}, outputs, sums);
 }
-DDP_MULTIVERSION double huber(const Outputs& outputs) {
-  return sweep(kernels::HuberLoss{}, outputs);
+DDP_MULTIVERSION void huber(const Outputs& outputs, double* sums) {
+  add_losses(kernels::HuberLoss{}, outputs, sums);
 }
-DDP_MULTIVERSION double bce_with_logits(const Outputs& outputs) {
-  return sweep(kernels::BceWithLogitsLoss{}, outputs);
+DDP_MULTIVERSION void bce_with_logits(const Outputs& outputs, double* sums) {
+  add_losses(kernels::BceWithLogitsLoss{}, outputs, sums);
 }
-DDP_MULTIVERSION double cross_entropy(const kernels::CrossEntropy& loss, const Outputs& outputs) {
-  return sweep(loss, outputs);
+DDP_MULTIVERSION void cross_entropy(const kernels::CrossEntropy& loss, const Outputs& outputs, double* sums) {
+  add_losses(loss, outputs, sums);
 }
 
 }  // namespace
 
-double loss(const LinearLoss& op, std::int64_t first, std::int64_t rows, float* y) {
+void loss(const LinearLoss& op, std::int64_t first, std::int64_t rows, float* y, double* sums) {
   const Outputs outputs{.rows = rows,
+                        .heads = op.heads,
                         .out = op.out,
                         .target = op.target + first * losses_of_a_row(op.kind, op.out),
                         .row_weight = op.row_weight == nullptr ? nullptr : op.row_weight + first,
@@ -134,15 +167,14 @@ double loss(const LinearLoss& op, std::int64_t first, std::int64_t rows, float* 
                         .y = y};
   switch (op.kind) {
     case LossKind::mse:
-      return mse(outputs);
+      return mse(outputs, sums);
     case LossKind::huber:
-      return huber(outputs);
+      return huber(outputs, sums);
     case LossKind::bce_with_logits:
-      return bce_with_logits(outputs);
+      return bce_with_logits(outputs, sums);
     case LossKind::cross_entropy:
-      return cross_entropy({op.out, op.label_smoothing, op.class_weight}, outputs);
+      return cross_entropy({op.out, op.label_smoothing, op.class_weight}, outputs, sums);
   }
-  return std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace ddp::passes

@@ -14,8 +14,8 @@ inline constexpr std::size_t most = 16;  ///< inputs, and outputs
 /// With more rows a BLAS is faster again, and more exact: here the gradients' sums run over the rows one by one, in
 /// float.
 [[nodiscard]] constexpr bool serves(const LinearLoss& op) {
-  return op.kind == LossKind::mse && op.row_weight == nullptr && !op.add && std::cmp_less_equal(op.in, most) &&
-         std::cmp_less_equal(op.out, most) && op.rows <= 64;
+  return op.kind == LossKind::mse && op.heads == 1 && op.row_weight == nullptr && !op.add &&
+         std::cmp_less_equal(op.in, most) && std::cmp_less_equal(op.out, most) && op.rows <= 64;
 }
 
 /// The loss and gradients of `op`; returns Σ l in float64. Precondition: serves(op) and op.weight_gradient.

@@ -117,17 +117,18 @@ class CudaDevice final : public Device {
   }
 
   void linear_loss(const LinearLoss& op) override {
+    const std::int64_t out = op.heads * op.out;
     if (op.rows == 0) {
-      clear(op.loss_sum, 1);
+      clear(op.loss_sum, op.heads);
       if (op.add) return;
-      clear(op.loss, 1);
-      clear(op.weight_gradient, op.out * op.in);
-      clear(op.bias_gradient, op.out);
+      clear(op.loss, op.heads);
+      clear(op.weight_gradient, out * op.in);
+      clear(op.bias_gradient, out);
       return;
     }
     const bool gradients = op.weight_gradient != nullptr;
-    float* y = outputs(op.rows * op.out);  // becomes dy
-    linear_forward({op.rows, op.in, op.out, op.x, op.weight, op.bias, y});
+    float* y = outputs(op.rows * out);  // becomes dy
+    linear_forward({op.rows, op.in, out, op.x, op.weight, op.bias, y});
     switch (op.kind) {
       case LossKind::mse:
         loss_and_gradient(kernels::MseLoss{}, op, y, gradients);
@@ -142,7 +143,7 @@ class CudaDevice final : public Device {
         loss_and_gradient(kernels::CrossEntropy{op.out, op.label_smoothing, op.class_weight}, op, y, gradients);
         break;
     }
-    if (gradients) matmul_.gradient(op.rows, op.in, op.out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
+    if (gradients) matmul_.gradient(op.rows, op.in, out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
   }
 
   void square_sum(const Gradient& gradient, double* sum) override {
@@ -215,6 +216,7 @@ class CudaDevice final : public Device {
   template <class Loss>
   void loss_and_gradient(const Loss& loss, const LinearLoss& op, float* y, bool gradients) {
     const kernels::LossArguments arguments{.rows = op.rows,
+                                           .heads = op.heads,
                                            .out = op.out,
                                            .y = y,
                                            .target = op.target,

@@ -26,15 +26,19 @@ struct LinearForward {
 /// passes and work in tiles. With l one loss, L = loss_scale · Σ row_weight · l(x·weightᵀ + bias, target) over rows
 /// and, but for cross entropy, outputs:
 ///
-///   *loss             = L                            (null: not wanted)
-///   *loss_sum         = Σ row_weight · l, in float64 (null: not wanted)
+///   loss              = L                            (null: not wanted)
+///   loss_sum          = Σ row_weight · l, in float64 (null: not wanted)
 ///   weight_gradient   = dL/dweight [out, in]         (null: no gradients, an evaluation)
 ///   bias_gradient     = dL/dbias [out]               (null without a bias, or without gradients)
 ///
-/// Results are overwritten; with `add`, *loss and the gradients are added to. Zero rows are legal. No gradient with
+/// Several heads are as many layers side by side, of the same rows and targets but each with parameters, losses and
+/// gradients of its own: one wide product in place of many narrow ones. All tensors but x, target and row_weight then
+/// have [heads] before their other dimensions.
+///
+/// Results are overwritten; with `add`, loss and the gradients are added to. Zero rows are legal. No gradient with
 /// respect to x is computed.
 struct LinearLoss {
-  std::int64_t rows = 0, in = 0, out = 0;
+  std::int64_t rows = 0, in = 0, out = 0, heads = 1;
   const float* x = nullptr;
   const float* weight = nullptr;
   const float* bias = nullptr;

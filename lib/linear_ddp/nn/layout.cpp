@@ -15,8 +15,13 @@ ParameterLayout::ParameterLayout(const LinearShape& shape) {
     throw UseError(
         fmt::format("a linear layer needs at least 1 input and 1 output, not {} and {}", shape.in, shape.out));
   }
-  if (shape.in > limit || shape.out > limit || shape.in > limit / shape.out) {
-    throw UseError(fmt::format("Linear({} -> {}) has more than 2^31 - 1 weights", shape.in, shape.out));
+  constexpr std::int64_t most_heads = 1024;  // whose losses a GPU sums side by side
+  if (shape.heads < 1 || shape.heads > most_heads) {
+    throw UseError(fmt::format("{} layers side by side: there can be 1 to {}", shape.heads, most_heads));
+  }
+  if (shape.in > limit || shape.out > limit || shape.in > limit / shape.out / shape.heads) {
+    throw UseError(fmt::format("{}Linear({} -> {}) has more than 2^31 - 1 weights",
+                               shape.heads == 1 ? "" : fmt::format("{} times ", shape.heads), shape.in, shape.out));
   }
   const auto add = [this](const char* name, std::vector<std::int64_t> tensor_shape) {
     constexpr std::int64_t alignment = 16 / sizeof(float);
@@ -25,8 +30,8 @@ ParameterLayout::ParameterLayout(const LinearShape& shape) {
     slots_.push_back({name, std::move(tensor_shape), numel_, numel});
     numel_ += round_up(numel, alignment);
   };
-  add("weight", {shape.out, shape.in});
-  if (shape.bias) add("bias", {shape.out});
+  add("weight", {shape.heads * shape.out, shape.in});
+  if (shape.bias) add("bias", {shape.heads * shape.out});
 }
 
 std::int64_t ParameterLayout::parameters() const noexcept {

@@ -16,6 +16,8 @@ struct TensorSlot {
 struct LinearShape {
   std::int64_t in = 0, out = 0;
   bool bias = true;
+  /// Layers side by side on the same inputs, each with parameters of its own: weight [heads · out, in].
+  std::int64_t heads = 1;
 };
 
 /// Where each parameter lies in ONE flat buffer. Gradients and optimizer state have the same layout, so an optimizer
@@ -23,7 +25,8 @@ struct LinearShape {
 /// as cuBLASLt wants; the padding between them is zero and stays zero.
 class ParameterLayout {
  public:
-  /// Throws UseError when a size is below 1 or their product is beyond what one GPU or a 32-bit BLAS can address.
+  /// Throws UseError when a size is below 1, there are more than 1024 heads, or the product of sizes is beyond what one
+  /// GPU or a 32-bit BLAS can address.
   explicit ParameterLayout(const LinearShape& shape);
 
   [[nodiscard]] const std::vector<TensorSlot>& slots() const noexcept { return slots_; }

@@ -4,12 +4,16 @@
 
 #include <utility>
 
+#include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
 
 namespace ddp {
 namespace {
 
-constexpr std::int64_t tail_numel = 64 / sizeof(float);  // keeps whatever follows aligned
+/// Room for the heads' losses that keeps whatever follows aligned.
+std::int64_t tail_numel(const LinearShape& shape) {
+  return round_up(shape.heads, std::int64_t{64 / sizeof(float)});
+}
 
 }  // namespace
 
@@ -19,7 +23,7 @@ Model::Model(Device& device, const LinearShape& shape, const LossOptions& loss)
       loss_(loss),
       layout_(shape),
       parameters_(device, layout_.numel()),
-      gradients_(device, layout_.numel() + tail_numel, MemoryUse::communication),
+      gradients_(device, layout_.numel() + tail_numel(shape), MemoryUse::communication),
       class_weight_(device, static_cast<std::int64_t>(loss.class_weight.size())) {
   const bool classes = loss.kind == LossKind::cross_entropy;
   if (!classes && (loss.label_smoothing != 0 || !loss.class_weight.empty())) {
@@ -39,7 +43,7 @@ float* Model::bias_of(Buffer<float>& buffer) noexcept {
 }
 
 void Model::forward(std::int64_t rows, const float* x, float* y) {
-  device_.linear_forward({rows, shape_.in, shape_.out, x, parameters_.data(), bias_of(parameters_), y});
+  device_.linear_forward({rows, shape_.in, shape_.heads * shape_.out, x, parameters_.data(), bias_of(parameters_), y});
 }
 
 LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
@@ -47,6 +51,7 @@ LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
   op.rows = batch.rows;
   op.in = shape_.in;
   op.out = shape_.out;
+  op.heads = shape_.heads;
   op.x = batch.x;
   op.weight = parameters_.data();
   op.bias = bias_of(parameters_);

@@ -24,7 +24,8 @@ struct LossOptions {
   std::vector<float> class_weight{};  ///< cross entropy's, one for each output; empty: 1 each
 };
 
-/// One linear layer with its loss, on one device. Work is queued; the device outlives the model.
+/// One linear layer with its loss, or several heads side by side, on one device. Work is queued; the device outlives
+/// the model.
 class Model {
  public:
   /// Parameters start as zeros. Throws UseError for an option that the loss does not have.
@@ -33,22 +34,22 @@ class Model {
   [[nodiscard]] const LinearShape& shape() const noexcept { return shape_; }
   [[nodiscard]] const ParameterLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const LossOptions& loss() const noexcept { return loss_; }
-  /// How many losses l there are for a row: its outputs, or 1 for cross entropy.
+  /// How many losses l there are for a row and head: its outputs, or 1 for cross entropy.
   [[nodiscard]] std::int64_t losses_of_a_row() const noexcept { return ddp::losses_of_a_row(loss_.kind, shape_.out); }
 
-  /// The flat buffers, in the device's memory. The gradients carry a tail: gradients[layout().numel()] is the loss of
-  /// the last backward, so that one all-reduce brings both.
+  /// The flat buffers, in the device's memory. The gradients carry a tail: behind layout().numel() of them come
+  /// the heads' losses of the last backward, so that one all-reduce brings both.
   [[nodiscard]] std::span<float> parameters() noexcept { return parameters_.span(); }
   [[nodiscard]] std::span<float> gradients() noexcept { return gradients_.span(); }
 
-  /// y[rows, out] = x[rows, in] · weightᵀ + bias, in the device's memory.
+  /// y[rows, heads, out] = x[rows, in] · weightᵀ + bias, in the device's memory.
   void forward(std::int64_t rows, const float* x, float* y);
 
   /// Loss and gradients of L = loss_scale · Σ row_weight · l over the batch; overwrites the gradients, or adds to them.
-  /// `sum`, in the device's memory, gets Σ row_weight · l in float64; null: not wanted.
+  /// `sum` [heads], in the device's memory, gets Σ row_weight · l in float64; null: not wanted.
   void backward(const Batch& batch, float loss_scale, bool add = false, double* sum = nullptr);
 
-  /// Σ row_weight · l over the batch, in float64, written to the device's memory.
+  /// Σ row_weight · l over the batch, in float64, written to the device's memory [heads].
   void loss_sum(const Batch& batch, double* sum);
 
   /// A tensor's values on the host, by its number in layout().slots(). Waits.
