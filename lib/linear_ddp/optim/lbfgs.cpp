@@ -2,19 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
-#include <numeric>
+#include <utility>
 
 #include <linear_ddp/base/error.hpp>
 
 namespace ddp {
 namespace {
 
+using End = LbfgsResult::End;
 using Vector = std::vector<double>;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Wolfe's conditions: how much of the decrease that the slope promises, and how much of the slope may be left.
+constexpr double decrease = 1e-4, curvature = 0.9;
+
 double dot(const Vector& a, const Vector& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
 }
 
 void add(Vector& to, double factor, const Vector& from) {
@@ -27,171 +35,173 @@ double largest(const Vector& values) {
   return most;
 }
 
-/// x, and what the function is there.
-struct Point {
-  Vector x, gradient;
-  double value = 0;
-};
+}  // namespace
 
-/// The inverse Hessian, as the last steps tell it.
-class History {
- public:
-  explicit History(int pairs) : most_(static_cast<std::size_t>(pairs)) {}
+LbfgsSearch::LbfgsSearch(std::vector<double> x, const LbfgsOptions& options) : options_(options) {
+  next_.gradient.resize(x.size());
+  next_.x = std::move(x);
+}
 
-  void add_pair(const Point& from, const Point& to) {
-    Pair pair{to.x, to.gradient, 0};
-    add(pair.step, -1, from.x);
-    add(pair.change, -1, from.gradient);
-    const double curvature = dot(pair.step, pair.change);
-    // Rounding may tell of no curvature at all, or of a negative one.
-    if (!(curvature > 1e-12 * std::sqrt(dot(pair.step, pair.step) * dot(pair.change, pair.change)))) return;
-    pair.inverse = 1 / curvature;
-    scale_ = curvature / dot(pair.change, pair.change);
-    pairs_.push_back(std::move(pair));
-    if (pairs_.size() > most_) pairs_.pop_front();
+void LbfgsSearch::stop() noexcept {
+  if (!end_) end_ = End::asked;
+}
+
+bool LbfgsSearch::tell(double value) {
+  next_.value = value;
+  if (++evaluations_ == 1) {
+    if (!std::isfinite(value)) throw Error(Status::failed, "the function is not finite where the search begins");
+    now_ = next_;
+    report_ = {0, 1, value, largest(now_.gradient), 0};
+    start_iteration();
+    return false;
   }
-  [[nodiscard]] bool empty() const { return pairs_.empty(); }
-  void clear() {
-    pairs_.clear();
-    scale_ = 1;
+  switch (judge()) {
+    case Judgement::good:
+      finish_iteration();
+      return true;
+    case Judgement::elsewhere:
+      look_at(step_);
+      return false;
+    case Judgement::hopeless:
+      break;
   }
-
-  [[nodiscard]] Vector direction(const Vector& gradient) const {
-    Vector d = gradient;
-    std::vector<double> factors;
-    for (auto pair = pairs_.rbegin(); pair != pairs_.rend(); ++pair) {
-      factors.push_back(pair->inverse * dot(pair->step, d));
-      add(d, -factors.back(), pair->change);
-    }
-    for (double& value : d) value *= -scale_;
-    for (const Pair& pair : pairs_) {
-      const double factor = factors.back() + pair.inverse * dot(pair.change, d);
-      add(d, -factor, pair.step);
-      factors.pop_back();
-    }
-    return d;
-  }
-
- private:
-  struct Pair {
-    Vector step, change;
-    double inverse;  ///< of their product
-  };
-  std::size_t most_;
-  double scale_ = 1;
-  std::deque<Pair> pairs_;
-};
-
-class Search {
- public:
-  Search(const Objective& objective, const LbfgsOptions& options) : objective_(objective), options_(options) {}
-
-  [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
-
-  [[nodiscard]] Point at(Vector x) {
-    Point point{std::move(x), {}, 0};
-    point.gradient.resize(point.x.size());
-    point.value = objective_(point.x, point.gradient);
-    ++evaluations_;
-    return point;
-  }
-
-  /// Where to go from `from` along a direction of descent; the length of the step is left in `step`, which is where it
-  /// begins to look. False when there is nothing lower.
-  bool line(const Point& from, const Vector& direction, double& step, Point& to) {
-    constexpr double decrease = 1e-4, curvature = 0.9;
-    constexpr int most = 40;
-    const double slope = dot(from.gradient, direction);
-    const double rounding = options_.rounding * std::abs(from.value);
-    if (!(slope < 0)) return false;
-    struct End {
-      double step, value, slope;
-    };
-    End low{0, from.value, slope}, high{std::numeric_limits<double>::infinity(), 0, 0};
-    Point best;
-    double best_step = 0;
-    for (int i = 0; i < most; ++i) {
-      Vector x = from.x;
-      add(x, step, direction);
-      to = at(std::move(x));
-      const End now{step, to.value, dot(to.gradient, direction)};
-      const bool finite = std::isfinite(now.value) && std::isfinite(now.slope);
-      const bool lower = finite && now.value <= from.value + decrease * step * slope;
-      const bool flat = finite && now.value <= from.value + rounding && now.slope <= (2 * decrease - 1) * slope;
-      if ((lower || flat) && std::abs(now.slope) <= -curvature * slope) return true;
-      if (finite && now.value < from.value && (best.x.empty() || now.value < best.value)) {
-        best = to;
-        best_step = step;
-      }
-      const bool too_far = !finite || now.slope >= 0 || now.value > from.value + rounding + decrease * step * slope;
-      (too_far ? high : low) = now;
-      if (high.step == std::numeric_limits<double>::infinity()) {
-        step *= 4;
-      } else {
-        if (high.step - low.step <= 1e-12 * high.step) break;
-        step = between(low, high);
-      }
-    }
-    if (best.x.empty()) return false;
-    to = std::move(best);
-    step = best_step;
+  if (best_step_ > 0) {
+    next_ = best_;
+    step_ = best_step_;
+    finish_iteration();
     return true;
   }
-
- private:
-  /// Where the line through both slopes is 0, kept away from the ends; the middle where a slope says nothing.
-  template <class End>
-  static double between(const End& low, const End& high) {
-    const double width = high.step - low.step;
-    const double secant = low.step - low.slope * width / (high.slope - low.slope);
-    const bool sensible =
-        std::isfinite(high.slope) && std::isfinite(high.value) && high.slope > 0 && std::isfinite(secant);
-    return sensible ? std::clamp(secant, low.step + 0.1 * width, high.step - 0.1 * width) : low.step + width / 2;
+  if (pairs_.empty()) {
+    end_ = End::rounding;
+    report_.evaluations = evaluations_;
+  } else {
+    pairs_.clear();  // what was learnt may be rounding: once more, straight down
+    scale_ = 1;
+    start_line();
   }
+  return false;
+}
 
-  const Objective& objective_;
-  const LbfgsOptions& options_;
-  std::int64_t evaluations_ = 0;
-};
+void LbfgsSearch::start_iteration() {
+  if (report_.gradient_norm <= options_.gradient_tolerance) {
+    end_ = End::gradient;
+  } else if (report_.iteration == options_.max_iterations) {
+    end_ = End::iterations;
+  } else {
+    start_line();
+  }
+}
 
-}  // namespace
+void LbfgsSearch::finish_iteration() {
+  keep_pair();
+  const double change = now_.value - next_.value, noise = options_.rounding * std::abs(next_.value);
+  std::swap(now_, next_);
+  report_ = {report_.iteration + 1, evaluations_, now_.value, largest(now_.gradient), step_};
+  flat_ = change <= noise ? flat_ + 1 : 0;
+  start_iteration();
+  if (end_ == End::gradient) return;
+  constexpr int most_flat = 3;
+  if (options_.relative_tolerance > 0 && change <= options_.relative_tolerance * std::abs(now_.value)) {
+    end_ = End::value;
+  } else if (flat_ == most_flat) {
+    end_ = End::rounding;
+  }
+}
+
+void LbfgsSearch::start_line() {
+  direction_ = quasi_newton_direction();
+  slope_ = dot(now_.gradient, direction_);
+  if (!(slope_ < 0) && !pairs_.empty()) {
+    pairs_.clear();
+    scale_ = 1;
+    direction_ = quasi_newton_direction();
+    slope_ = dot(now_.gradient, direction_);
+  }
+  if (!(slope_ < 0)) {
+    end_ = End::rounding;
+    return;
+  }
+  low_ = {0, now_.value, slope_};
+  high_ = {infinity, 0, 0};
+  best_step_ = 0;
+  tries_ = 0;
+  look_at(pairs_.empty() ? std::min(1.0, 1 / std::sqrt(dot(now_.gradient, now_.gradient))) : 1.0);
+}
+
+void LbfgsSearch::look_at(double step) {
+  step_ = step;
+  next_.x = now_.x;
+  add(next_.x, step, direction_);
+}
+
+/// Of next_, at step_; of a place that is not good, step_ becomes the one to look at.
+LbfgsSearch::Judgement LbfgsSearch::judge() {
+  const double rounding = options_.rounding * std::abs(now_.value);
+  const Place here{step_, next_.value, dot(next_.gradient, direction_)};
+  const bool finite = std::isfinite(here.value) && std::isfinite(here.slope);
+  const bool lower = finite && here.value <= now_.value + decrease * step_ * slope_;
+  const bool flat = finite && here.value <= now_.value + rounding && here.slope <= (2 * decrease - 1) * slope_;
+  if ((lower || flat) && std::abs(here.slope) <= -curvature * slope_) return Judgement::good;
+  if (finite && here.value < (best_step_ > 0 ? best_.value : now_.value)) {
+    best_ = next_;
+    best_step_ = step_;
+  }
+  const bool too_far = !finite || here.slope >= 0 || here.value > now_.value + rounding + decrease * step_ * slope_;
+  (too_far ? high_ : low_) = here;
+  constexpr int most_tries = 40;
+  if (++tries_ == most_tries) return Judgement::hopeless;
+  if (high_.step == infinity) {
+    step_ *= 4;
+    return Judgement::elsewhere;
+  }
+  // Where the line through both slopes is 0, kept away from the ends; the middle where a slope says nothing.
+  const double width = high_.step - low_.step;
+  if (width <= 1e-12 * high_.step) return Judgement::hopeless;
+  const double secant = low_.step - low_.slope * width / (high_.slope - low_.slope);
+  const bool sensible =
+      std::isfinite(high_.slope) && std::isfinite(high_.value) && high_.slope > 0 && std::isfinite(secant);
+  step_ = sensible ? std::clamp(secant, low_.step + 0.1 * width, high_.step - 0.1 * width) : low_.step + width / 2;
+  return Judgement::elsewhere;
+}
+
+void LbfgsSearch::keep_pair() {
+  Pair pair{next_.x, next_.gradient, 0};
+  add(pair.step, -1, now_.x);
+  add(pair.change, -1, now_.gradient);
+  const double product = dot(pair.step, pair.change), change = dot(pair.change, pair.change);
+  // Rounding may tell of no curvature at all, or of a negative one.
+  if (!(product > 1e-12 * std::sqrt(dot(pair.step, pair.step) * change))) return;
+  pair.inverse = 1 / product;
+  scale_ = product / change;
+  pairs_.push_back(std::move(pair));
+  if (std::cmp_greater(pairs_.size(), options_.history)) pairs_.pop_front();
+}
+
+std::vector<double> LbfgsSearch::quasi_newton_direction() const {
+  Vector d = now_.gradient;
+  std::vector<double> factors;
+  for (auto pair = pairs_.rbegin(); pair != pairs_.rend(); ++pair) {
+    factors.push_back(pair->inverse * dot(pair->step, d));
+    add(d, -factors.back(), pair->change);
+  }
+  for (double& value : d) value *= -scale_;
+  for (const Pair& pair : pairs_) {
+    const double factor = factors.back() + pair.inverse * dot(pair.change, d);
+    add(d, -factor, pair.step);
+    factors.pop_back();
+  }
+  return d;
+}
 
 LbfgsResult minimize_lbfgs(std::vector<double>& x, const Objective& objective, const LbfgsOptions& options,
                            const std::function<bool(const LbfgsReport&, std::span<const double> x)>& report) {
-  using End = LbfgsResult::End;
-  Search search(objective, options);
-  History history(options.history);
-  Point now = search.at(std::move(x)), next;
-  if (!std::isfinite(now.value)) throw Error(Status::failed, "the function is not finite where the search begins");
-  LbfgsReport told{0, 1, now.value, largest(now.gradient), 0};
-  const auto ends = [&](End end) {
-    told.evaluations = search.evaluations();
-    x = std::move(now.x);
-    return LbfgsResult{told, end};
-  };
-  constexpr int most_flat = 3;  // so many iterations in a row lowered the function by less than its rounding
-  for (int flat = 0;;) {
-    if (told.gradient_norm <= options.gradient_tolerance) return ends(End::gradient);
-    if (told.iteration == options.max_iterations) return ends(End::iterations);
-    Vector direction = history.direction(now.gradient);
-    double step = history.empty() ? std::min(1.0, 1 / std::sqrt(dot(now.gradient, now.gradient))) : 1.0;
-    if (!search.line(now, direction, step, next)) {
-      if (history.empty()) return ends(End::rounding);
-      history.clear();  // what was learnt may be rounding: once more, straight down
-      continue;
-    }
-    history.add_pair(now, next);
-    const double before = now.value;
-    std::swap(now, next);
-    told = {told.iteration + 1, search.evaluations(), now.value, largest(now.gradient), step};
-    if (report && report(told, now.x)) return ends(End::asked);
-    const double change = before - now.value;
-    if (options.relative_tolerance > 0 && change <= options.relative_tolerance * std::abs(now.value)) {
-      return ends(End::value);
-    }
-    flat = change <= options.rounding * std::abs(now.value) ? flat + 1 : 0;
-    if (flat == most_flat && told.gradient_norm > options.gradient_tolerance) return ends(End::rounding);
+  LbfgsSearch search(std::move(x), options);
+  while (!search.end()) {
+    const bool ends_iteration = search.tell(objective(search.point(), search.gradient()));
+    if (ends_iteration && report && report(search.report(), search.x())) search.stop();
   }
+  x.assign(search.x().begin(), search.x().end());
+  return {search.report(), *search.end()};
 }
 
 }  // namespace ddp
