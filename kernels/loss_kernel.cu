@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(sum_threads) loss_kernel(Loss loss, LossArgume
   const std::int64_t threads = std::int64_t{gridDim.x} * sum_threads;
   const std::int64_t thread = std::int64_t{blockIdx.x} * sum_threads + threadIdx.x;
   const std::int64_t numel = arguments.rows * arguments.out;
-  const std::int64_t packs = numel / width;
+  const std::int64_t packs = arguments.heads == 1 ? numel / width : 0;
   double sum = 0;
   const auto element = [&](std::int64_t at, float& output, float target) {
     const float weight = arguments.row_weight == nullptr ? 1.0F : arguments.row_weight[at / arguments.out];
