@@ -2,20 +2,156 @@
 
 #include <fmt/format.h>
 
-namespace ddp::app {
+#include <algorithm>
+#include <numeric>
 
-LbfgsResult fit_by_lbfgs(FullBatchObjective& objective, const TrainOptions& options, const Plan& plan,
-                         const TrainerOptions& trainer, Console& console, TrainingResult& training) {
-  LbfgsTrainerOptions lbfgs;
-  lbfgs.lbfgs.max_iterations = plan.epochs;
-  lbfgs.lbfgs.gradient_tolerance = options.tolerance.value_or(1e-6);
-  lbfgs.lbfgs.rounding = 1e-7;  // of a mean of float losses
-  lbfgs.validate = trainer.validate;
-  LbfgsResult result = train_by_lbfgs(objective, lbfgs, console);
-  const LbfgsReport& last = result.last;
-  training = {last.iteration, last.iteration, last.evaluations * objective.rows(), 0};
-  training.last_epoch_loss = last.value - objective.penalty(objective.parameters());
-  return result;
+#include <linear_ddp/base/available_memory.hpp>
+#include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/launch/collectives.hpp>
+#include "penalty_path.hpp"
+
+namespace ddp::app {
+namespace {
+
+LbfgsOptions options_of(const LbfgsRun& run) {
+  LbfgsOptions lbfgs;
+  lbfgs.max_iterations = run.max_iterations;
+  lbfgs.gradient_tolerance = run.options.tolerance.value_or(1e-6);
+  lbfgs.rounding = 1e-7;  // of a mean of float losses
+  return lbfgs;
+}
+
+FullBatchObjective objective_of(const LbfgsRun& run, FullBatch rows) {
+  return {run.device, run.group, run.model.shape(), run.model.loss(), std::move(rows)};
+}
+
+LbfgsFit fit_of(const FullBatchObjective& objective, const LbfgsResult& search, std::span<const double> x, double l2) {
+  const double penalty = objective.penalty(x, l2);
+  return {search, l2, search.last.value - penalty, penalty, search.last.evaluations * objective.rows()};
+}
+
+/// Collective. Searches that memory has room for at a time, on each rank of a host.
+std::size_t heads_at_once(const World& world, std::int64_t numel, const LbfgsOptions& lbfgs) {
+  const double vectors = 2.0 * lbfgs.history + 8;
+  double room = static_cast<double>(available_memory()) / 2 / world.local_size() /
+                (vectors * sizeof(double) * static_cast<double>(numel));
+  all_reduce_min(world, std::span(&room, 1));
+  constexpr double most = 256;  // wider products are no faster
+  return static_cast<std::size_t>(std::clamp(room, 1.0, most));
+}
+
+/// Collective. All penalties side by side; as many as there is room for at a time, from the strongest on, each group
+/// from where the one before it came to.
+std::vector<HeadSearch> search_path(const LbfgsRun& run, FullBatchObjective& objective, std::vector<double> start) {
+  const auto& l2 = run.options.l2_path;
+  const LbfgsOptions lbfgs = options_of(run);
+  std::vector<std::size_t> order(l2.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return l2[a] > l2[b]; });
+  const std::size_t at_once = heads_at_once(run.world, objective.numel(), lbfgs);
+  std::vector<HeadSearch> all(l2.size());
+  for (std::size_t first = 0; first < order.size(); first += at_once) {
+    std::vector<HeadSearch> group;
+    for (std::size_t i = first; i < std::min(first + at_once, order.size()); ++i) {
+      group.push_back({l2[order[i]], start});
+    }
+    minimize_together(objective, group, lbfgs);
+    for (std::size_t i = 0; i < group.size(); ++i) all[order[first + i]] = group[i];
+    start = group.back().x;
+  }
+  return all;
+}
+
+class PathFit {
+ public:
+  PathFit(const LbfgsRun& run, Console& console)
+      : run_(run),
+        console_(console),
+        fold_of_row_(agree(run.world, [&] { return folds_of_rows(run.options, run.data.rows.rows); })),
+        rows_(run.device, run.data.rows, run.model.loss().class_weight, run.world.rank(), run.world.size(),
+              fold_of_row_),
+        start_(get_parameters(run.model)) {
+    path_.l2 = run.options.l2_path;
+  }
+
+  LbfgsFit fit() {
+    if (!run_.options.folds) return fit_on_all_rows();
+    std::vector<HeadSearch> heads;
+    for (int fold = 0; fold < *run_.options.folds; ++fold) heads = fit_without(fold);
+    report_path();
+    const std::size_t chosen = path_.chosen(run_.options);
+    FullBatchObjective objective = objective_of(run_, rows_.all());
+    HeadSearch last{path_.l2[chosen], heads[chosen].x};
+    minimize_together(objective, {&last, 1}, options_of(run_));
+    set_parameters(run_.model, last.x);
+    LbfgsFit fit = fit_of(objective, last.result, last.x, last.l2);
+    fit.rows_seen += rows_seen_;
+    return fit;
+  }
+
+ private:
+  LbfgsFit fit_on_all_rows() {
+    FullBatchObjective objective = objective_of(run_, rows_.all());
+    const auto heads = search(objective);
+    score(heads, *run_.data.valid);
+    report_path();
+    const HeadSearch& chosen = heads[path_.chosen(run_.options)];
+    set_parameters(run_.model, chosen.x);
+    LbfgsFit fit = fit_of(objective, chosen.result, chosen.x, chosen.l2);
+    fit.rows_seen = rows_seen_;
+    return fit;
+  }
+
+  std::vector<HeadSearch> fit_without(int fold) {
+    FullBatchObjective objective = objective_of(run_, rows_.without(fold));
+    auto heads = search(objective);
+    std::vector<std::int64_t> held_out;
+    for (std::int64_t row = 0; row < run_.data.rows.rows; ++row) {
+      if (fold_of_row_[static_cast<std::size_t>(row)] == fold) held_out.push_back(row);
+    }
+    score(heads, select_rows(run_.world, run_.data.rows, held_out));
+    return heads;
+  }
+
+  std::vector<HeadSearch> search(FullBatchObjective& objective) {
+    auto heads = search_path(run_, objective, start_);
+    std::int64_t evaluations = 0;
+    for (const HeadSearch& head : heads) evaluations += head.result.last.evaluations;
+    rows_seen_ += evaluations * objective.rows();
+    return heads;
+  }
+
+  void score(const std::vector<HeadSearch>& heads, const Dataset& rows) {
+    auto& scores = path_.scores.emplace_back();
+    for (const HeadSearch& head : heads) {
+      set_parameters(run_.model, head.x);
+      const Scores of_head = run_.scores(rows);
+      scores.push_back({of_head.loss, of_head.score()});
+    }
+    if (!run_.options.folds) return;
+    console_.line("fold", fmt::format("{} of {}: {} penalties on {} rows", path_.scores.size(), *run_.options.folds,
+                                      heads.size(), rows.rows));
+  }
+
+  void report_path() const { report(path_, run_.options, run_.weight, run_.model.shape().out, console_); }
+
+  const LbfgsRun& run_;
+  Console& console_;
+  std::vector<int> fold_of_row_;
+  ResidentRows rows_;
+  std::vector<double> start_;
+  PenaltyPath path_;
+  std::int64_t rows_seen_ = 0;
+};
+
+}  // namespace
+
+LbfgsFit fit_by_lbfgs(const LbfgsRun& run, Console& console) {
+  if (!run.options.l2_path.empty()) return PathFit(run, console).fit();
+  const ResidentRows rows(run.device, run.data.rows, run.model.loss().class_weight, run.world.rank(), run.world.size());
+  FullBatchObjective objective = objective_of(run, rows.all());
+  const auto search = train_by_lbfgs(objective, run.model, {options_of(run), run.l2, run.validate}, console);
+  return fit_of(objective, search, get_parameters(run.model), run.l2);
 }
 
 std::string search_in_words(const LbfgsResult& search) {

@@ -167,6 +167,14 @@ void add_training(CLI::App& app, TrainOptions& options) {
       number(options.c, std::numeric_limits<double>::min()));
   add(app, "--alpha", "X", "the same as scikit-learn's Ridge has it: --l2 of 2 · X / (rows · targets)",
       number(options.alpha));
+  add(app, "--l2-path", "X,...|LO:HI:N",
+      "with exact or lbfgs: the best of several --l2 (N from LO to HI, evenly in their logarithm) on --valid or "
+      "--folds",
+      [&options](const auto& option, const auto& text) { options.l2_path = parse_path(option, text); });
+  add(app, "--folds", "K", "score --l2-path on each of K parts of the rows in turn, trained on the others",
+      whole(options.folds, 1000));
+  app.add_flag("--one-standard-error", options.one_standard_error,
+               "take the strongest penalty whose mean loss is within one standard error of the best of --folds");
   add(app, "--clip-grad-norm", "X", "largest norm of the gradients, as torch.nn.utils.clip_grad_norm_ [none]",
       number(options.gradient.clip_grad_norm, std::numeric_limits<double>::min()));
   add(app, "--accumulate", "N", "batches for each step of the optimizer [1]", whole(options.accumulate));

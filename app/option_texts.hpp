@@ -4,7 +4,7 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--hidden --activation --l2-path --folds --sweep --bucket-cap-mb --first-bucket-mb "
+    "--hidden --activation --sweep --bucket-cap-mb --first-bucket-mb "
     "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
     "--report --trace --progress -v --config";
 inline constexpr const char* not_yet_commands = "bench";

@@ -22,6 +22,22 @@ std::vector<double> parse_numbers(const std::string& option, const std::string& 
   return numbers;
 }
 
+std::vector<double> parse_path(const std::string& option, const std::string& text) {
+  constexpr std::int64_t most = 1000;
+  const auto parts = split_names(text, ':');
+  if (parts.size() == 1) return parse_numbers(option, text);
+  if (parts.size() != 3) throw UseError(fmt::format("{}: '{:.40}' is not of the form LO:HI:N", option, text));
+  const double low = parse_number(option, parts[0], std::numeric_limits<double>::min());
+  const double high = parse_number(option, parts[1], low);
+  const auto count = parse_whole<std::int64_t>(option, parts[2], 2, most);
+  std::vector<double> path(static_cast<std::size_t>(count), high);
+  for (std::int64_t i = 0; i + 1 < count; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(count - 1);
+    path[static_cast<std::size_t>(i)] = low * std::pow(high / low, share);
+  }
+  return path;
+}
+
 LrSchedule parse_schedule(const std::string& option, const std::string& text) {
   const auto parts = split_names(text, ':');
   const auto refuse = [&](const char* form) {

@@ -41,6 +41,9 @@ template <std::integral T>
 /// Numbers of 0 or more, separated by commas.
 [[nodiscard]] std::vector<double> parse_numbers(const std::string& option, const std::string& text);
 
+/// Penalties: numbers of 0 or more, or LO:HI:N, of which the logarithms are evenly spaced.
+[[nodiscard]] std::vector<double> parse_path(const std::string& option, const std::string& text);
+
 /// A schedule's name, and its numbers behind colons; `steps` of 0 stands for all steps of the training.
 [[nodiscard]] LrSchedule parse_schedule(const std::string& option, const std::string& text);
 

@@ -101,7 +101,7 @@ void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
   refuse_given(app,
                "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
                "--clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
-               "--save-best --no-shuffle --drop-last --average --init --log-every",
+               "--save-best --drop-last --average --init --log-every",
                "is for steps, and --optimizer exact makes none");
   refuse_given(app, "--device --backend", "is not for --optimizer exact, which works on the host");
   if (options.gradient.l2 > 0 || options.alpha) {
@@ -118,8 +118,32 @@ void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
   }
   refuse_given(app,
                "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
-               "--clip-grad-norm --accumulate --batch-size --steps --no-shuffle --drop-last --average --log-every",
+               "--clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every",
                "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
+}
+
+void refuse_path(const CLI::App& app, const TrainOptions& options) {
+  const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
+  const bool optimum = options.optimizer == "exact" || options.optimizer == "lbfgs";
+  if (optimum && !options.folds) {
+    refuse_given("--no-shuffle", "is of steps or --folds; the optimum of all rows is the same in any order");
+  }
+  if (options.l2_path.empty()) {
+    refuse_given("--folds --one-standard-error", "needs --l2-path: it is to choose a penalty");
+    return;
+  }
+  if (!optimum) {
+    throw UseError("--l2-path needs --optimizer exact or lbfgs, which find the optimum of each penalty");
+  }
+  refuse_given("--l2 --C --alpha", "is one penalty, and --l2-path chooses among several; give one of them");
+  refuse_given("--patience --save-best", "chooses among epochs, and --l2-path among optima");
+  refuse_given("--summary", "has standard errors, which a penalty leaves without meaning");
+  if (options.folds && *options.folds < 2) throw UseError("--folds must be 2 or more");
+  if (options.folds) refuse_given("--valid", "and --folds exclude each other: the folds are what is held out");
+  if (!options.folds && options.valid.empty()) {
+    throw UseError("--l2-path needs rows to choose by: --folds K, or --valid FILE|FRACTION");
+  }
+  if (!options.folds) refuse_given("--one-standard-error", "needs --folds, from which the error is known");
 }
 
 void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
@@ -135,6 +159,7 @@ void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   refuse_for_exact(app, options);
   refuse_for_lbfgs(app, options);
   refuse_penalties(app, options);
+  refuse_path(app, options);
   if (options.optimizer != "sgd") {
     refuse_given("--momentum --dampening --nesterov", "is SGD's: use --optimizer sgd, or leave it out");
   } else {

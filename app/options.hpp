@@ -42,6 +42,9 @@ struct TrainOptions {
   AdamOptions adam;  ///< likewise
   GradientOptions gradient;
   std::optional<double> c, alpha;  ///< scikit-learn's spellings of gradient.l2
+  std::vector<double> l2_path;     ///< values of gradient.l2 to choose from; empty: none
+  std::optional<std::int64_t> folds;
+  bool one_standard_error = false;
   std::string schedule_text = "constant";
   LrSchedule schedule;
   std::int64_t accumulate = 1;

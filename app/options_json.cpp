@@ -59,6 +59,11 @@ void add_optimizer(nlohmann::ordered_json& json, const TrainOptions& options) {
   json["optimizer"] = options.optimizer;
   if (options.c) json["C"] = *options.c;
   if (options.alpha) json["alpha"] = *options.alpha;
+  if (!options.l2_path.empty()) {
+    json["l2-path"] = options.l2_path;
+    json["folds"] = or_null(options.folds);
+    json["one-standard-error"] = options.one_standard_error;
+  }
   if (options.optimizer == "exact" || options.optimizer == "lbfgs") {
     json["l2"] = options.gradient.l2;
     json["summary"] = options.summary;

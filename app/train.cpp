@@ -78,15 +78,15 @@ std::string describe_data(const TrainOptions& options, const std::optional<Train
 }
 
 nlohmann::ordered_json start_event(const World& world, const TrainOptions& options, const Device& device,
-                                   const std::string& backend, const Model& model, const BatchSource& source,
-                                   const Plan& plan, const TrainerOptions& trainer, bool evaluates) {
+                                   const std::string& backend, const Model& model, std::int64_t rows, const Plan& plan,
+                                   const TrainerOptions& trainer, bool evaluates) {
   nlohmann::ordered_json event{{"event", "start"},
                                {"version", version()},
                                {"world_size", world.size()},
                                {"device", device.kind()},
                                {"backend", backend},
                                {"parameters", model.layout().parameters()},
-                               {"rows", source.rows_per_epoch()},
+                               {"rows", rows},
                                {"train_loss_is", evaluates ? "of the final parameters over all training rows"
                                                            : "the mean over the epoch's rows"}};
   event.update(options.to_json());
@@ -102,8 +102,8 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
 struct Outcome {
   TrainingResult training;
   std::optional<Scores> train, valid;
-  std::int64_t best_epoch = -1;       ///< of the validation
-  std::optional<LbfgsResult> search;  ///< of --optimizer lbfgs
+  std::int64_t best_epoch = -1;    ///< of the validation
+  std::optional<LbfgsFit> search;  ///< of --optimizer lbfgs
   double seconds = 0, penalty = 0;
   std::uint64_t hash = 0;
 };
@@ -111,7 +111,7 @@ struct Outcome {
 void report_result(Console& console, const Outcome& outcome, const std::vector<std::string>& target_names) {
   const TrainingResult& result = outcome.training;
   const double rows_per_s = static_cast<double>(result.rows) / outcome.seconds;
-  if (outcome.search) console.line("search", search_in_words(*outcome.search));
+  if (outcome.search) console.line("search", search_in_words(outcome.search->search));
   console.line("result",
                fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)", result.last_epoch_loss,
                            result.steps, result.steps == 1 ? "" : "s", outcome.seconds, rows_per_s));
@@ -125,9 +125,10 @@ void report_result(Console& console, const Outcome& outcome, const std::vector<s
                                {"rows_per_s", rows_per_s},
                                {"parameters_hash", fmt::format("{:016x}", outcome.hash)}};
   if (outcome.search) {
-    event["evaluations"] = outcome.search->last.evaluations;
-    event["gradient_norm"] = outcome.search->last.gradient_norm;
-    event["converged"] = outcome.search->end != LbfgsResult::End::iterations;
+    event["l2"] = outcome.search->l2;
+    event["evaluations"] = outcome.search->search.last.evaluations;
+    event["gradient_norm"] = outcome.search->search.last.gradient_norm;
+    event["converged"] = outcome.search->search.end != LbfgsResult::End::iterations;
   }
   if (outcome.train) {
     console.line("training", in_words(*outcome.train));
@@ -194,22 +195,25 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   Model model = agree(world, [&] { return Model(device, shape, loss); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
   DistributedDataParallel replica(world, device, *group, model);
-  const double l2 = l2_of(options, data ? total_weight(data->rows, loss) : 0, outputs);
+  const double weight = data ? total_weight(data->rows, loss) : 0, l2 = l2_of(options, weight, outputs);
   const bool by_lbfgs = options.optimizer == "lbfgs";
   const auto optimizer = agree(
       world, [&] { return by_lbfgs ? std::unique_ptr<Optimizer>() : make_optimizer(device, model, options, l2); });
-  const auto source = agree(
-      world, [&] { return make_source(world, device, options, data, shape, loss.class_weight, generator, plan); });
+  const auto source = agree(world, [&] {
+    return by_lbfgs ? std::unique_ptr<BatchSource>()
+                    : make_source(world, device, options, data, shape, loss.class_weight, generator, plan);
+  });
   console.line("model",
                fmt::format("Linear({} -> {}), {} parameters", shape.in, shape.out, model.layout().parameters()));
   console.line("data", describe_data(options, data, plan, world.size()));
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
-  const bool evaluates = options.evaluate_train || source->one_step_over_all_rows();
+  const bool evaluates = options.evaluate_train || by_lbfgs || source->one_step_over_all_rows();
   if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(device, *group, model, data->rows); };
   console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps());
   console.name_score(score_name(options.task()));
-  auto start = start_event(world, options, device, backend, model, *source, plan, trainer_options, evaluates);
+  auto start = start_event(world, options, device, backend, model,
+                           by_lbfgs ? data->rows.rows : source->rows_per_epoch(), plan, trainer_options, evaluates);
   start["l2"] = l2;
   if (data && data->valid) start["valid_rows"] = data->valid->rows;
   console.start_event(start);
@@ -223,12 +227,15 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   {
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
     std::optional<Trainer> trainer;
-    std::optional<FullBatchObjective> objective;
     if (by_lbfgs) {
-      objective.emplace(device, *group, model, *source, l2);
+      const auto valid_scores = [&](const Dataset& rows) { return scores_of(rows, false); };
       outcome.seconds = timed([&] {
-        outcome.search = fit_by_lbfgs(*objective, options, plan, trainer_options, console, outcome.training);
+        outcome.search = fit_by_lbfgs({world, device, *group, model, *data, options, plan.epochs, weight, l2,
+                                       trainer_options.validate, valid_scores},
+                                      console);
       });
+      const std::int64_t iterations = outcome.search->search.last.iteration;
+      outcome.training = {iterations, iterations, outcome.search->rows_seen, outcome.search->loss};
     } else {
       trainer.emplace(device, replica, *optimizer, *source, console);
       outcome.seconds = timed([&] { outcome.training = trainer->run(trainer_options); });
@@ -243,7 +250,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
     outcome.hash = replica.require_equal_replicas();
-    outcome.penalty = by_lbfgs ? objective->penalty(objective->parameters()) : optimizer->penalty();
+    outcome.penalty = by_lbfgs ? outcome.search->penalty : optimizer->penalty();
     agree(world, [&] {
       if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });

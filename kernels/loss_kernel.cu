@@ -15,7 +15,10 @@ __device__ inline void store_loss(double sum, const LossArguments& arguments) {
     float& loss = arguments.loss[head];
     loss = (arguments.add ? loss : 0.0F) + static_cast<float>(arguments.scale * sum);
   }
-  if (arguments.loss_sum != nullptr) arguments.loss_sum[head] = sum;
+  if (arguments.loss_sum != nullptr) {
+    double& loss_sum = arguments.loss_sum[head];
+    loss_sum = (arguments.add ? loss_sum : 0.0) + sum;
+  }
 }
 
 /// A block's part of its head's sum; that of the only block is the sum.

@@ -20,7 +20,7 @@ struct LossArguments {
   const float* row_weight = nullptr;  ///< [rows]; null: 1 each
   bool gradient = false;
   float scale = 1;
-  bool add = false;  ///< to loss
+  bool add = false;  ///< to loss and loss_sum
   double* partials = nullptr;
   float* loss = nullptr;       ///< [heads], scale · Σ row_weight · l, unless null
   double* loss_sum = nullptr;  ///< [heads], Σ row_weight · l, unless null

@@ -9,14 +9,10 @@
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/data/row_weights.hpp>
+#include <linear_ddp/data/upload_rows.hpp>
 
 namespace ddp {
 namespace {
-
-void gather(const SharedArray& values, std::int64_t columns, std::span<const std::int64_t> rows, float* target) {
-  const float* from = values.data();
-  for (const std::int64_t row : rows) target = std::copy_n(from + row * columns, columns, target);
-}
 
 /// Batches that are made on the host, each anew. While the device works on one, the next is made and sent to a second
 /// buffer; where host and device are one, there is nothing to gain, and one buffer. What is read from files is made in
@@ -132,7 +128,7 @@ class DatasetBatches final : public StagedBatches {
     if (batch == 0) sampler_.set_epoch(epoch);
     const auto rows = sampler_.rows_of_step(batch);
     data_.copy_x(rows, places.x);
-    gather(data_.y, data_.out, rows, places.target);
+    data_.copy_y(rows, places.target);
 
     const Update update = update_of(batch, sampler_.steps(), accumulate_);
     Step step{.batch = {}, .part = update.part(batch), .global_rows = sampler_.global_rows(batch)};
@@ -159,14 +155,14 @@ class AllRows final : public BatchSource {
           const DistributedSampler& sampler)
       : averages_rows_(options.averaging == Averaging::rows) {
     const auto rows = sampler.rows_of_step(0);
-    x_ = upload(device, rows, data.in, [&](auto some, float* target) { data.copy_x(some, target); });
-    target_ = upload(device, rows, data.out, [&](auto some, float* target) { gather(data.y, data.out, some, target); });
+    x_ = upload_rows(device, rows, data.in, [&](auto some, float* to) { data.copy_x(some, to); });
+    target_ = upload_rows(device, rows, data.out, [&](auto some, float* to) { data.copy_y(some, to); });
     step_.global_rows = step_.update_rows = data.rows;
     step_.weight = sampler.global_weight(0);
     step_.divisor = weights.divisor(rows, {0, 1}, step_.weight);
     if (weights.uneven()) {
-      weight_ = upload(device, rows, 1, [&, divisor = std::exchange(step_.divisor, 1.0)](auto some, float* target) {
-        weights.write(some, divisor, target);
+      weight_ = upload_rows(device, rows, 1, [&, divisor = std::exchange(step_.divisor, 1.0)](auto some, float* to) {
+        weights.write(some, divisor, to);
       });
     }
     step_.batch = {static_cast<std::int64_t>(rows.size()), x_.data(), target_.data(), weight_.data()};
@@ -181,25 +177,6 @@ class AllRows final : public BatchSource {
   void prepare(std::int64_t, std::int64_t) override {}
 
  private:
-  /// A piece at a time.
-  template <class Fill>
-  static Buffer<float> upload(Device& device, std::span<const std::int64_t> rows, std::int64_t columns,
-                              const Fill& fill) {
-    Buffer<float> result(device, static_cast<std::int64_t>(rows.size()) * columns);
-    const auto piece_rows = static_cast<std::size_t>(
-        std::max<std::int64_t>(1, (std::int64_t{1} << 20) / std::max<std::int64_t>(1, columns)));
-    std::vector<float> piece(std::min(piece_rows, rows.size()) * static_cast<std::size_t>(columns));
-    float* target = result.data();
-    for (std::size_t row = 0; row < rows.size(); row += piece_rows) {
-      const auto some = rows.subspan(row, std::min(piece_rows, rows.size() - row));
-      fill(some, piece.data());
-      const std::size_t numel = some.size() * static_cast<std::size_t>(columns);
-      device.upload(target, piece.data(), numel * sizeof(float));
-      target += numel;
-    }
-    return result;
-  }
-
   bool averages_rows_;
   Buffer<float> x_, target_, weight_;
   Step step_;

@@ -12,6 +12,7 @@
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/feature_source.hpp>
+#include <linear_ddp/data/table_share.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
@@ -145,6 +146,32 @@ void Dataset::copy_x(std::span<const std::int64_t> some_rows, float* target) con
     return;
   }
   for (const std::int64_t row : some_rows) target = std::copy_n(x.data() + row * in, in, target);
+}
+
+void Dataset::copy_y(std::span<const std::int64_t> some_rows, float* target) const {
+  for (const std::int64_t row : some_rows) target = std::copy_n(y.data() + row * out, out, target);
+}
+
+Dataset select_rows(const World& world, const Dataset& data, const std::vector<std::int64_t>& rows) {
+  const auto count = std::ssize(rows);
+  const std::int64_t begin = share_begin(count, world.rank(), world.size());
+  const std::int64_t end = share_begin(count, world.rank() + 1, world.size());
+  const auto take = [&](const SharedArray& values, std::int64_t width) {
+    if (values.empty()) return SharedArray();
+    SharedArray some(world, checked_product(count, width, "the values of some rows"));
+    float* to = some.data() + begin * width;
+    for (std::int64_t i = begin; i < end; ++i) {
+      to = std::copy_n(values.data() + rows[static_cast<std::size_t>(i)] * width, width, to);
+    }
+    some.exchange(world, {{begin * width, (end - begin) * width}});
+    return some;
+  };
+  Dataset some{.rows = count, .in = data.in, .out = data.out, .x = take(data.x, data.in), .y = take(data.y, data.out)};
+  some.weights = take(data.weights, 1);
+  if (data.score_weights) some.score_weights = take(*data.score_weights, 1);
+  some.classes = data.classes;
+  if (data.source) some.source = selected(data.source, rows);
+  return some;
 }
 
 Standardizer::Standardizer(const World& world, const TableShare& share) {

@@ -28,6 +28,8 @@ struct Dataset {
 
   /// x of some rows, [rows.size(), in].
   void copy_x(std::span<const std::int64_t> some_rows, float* target) const;
+  /// y of some rows, [rows.size(), out].
+  void copy_y(std::span<const std::int64_t> some_rows, float* target) const;
 };
 
 /// Where the features of a data set are: automatic leaves them in their files when the memory for them is more than
@@ -38,6 +40,9 @@ enum class Residence { automatic, memory, files };
 /// float, and for Residence::files without a source.
 [[nodiscard]] Dataset gather_dataset(const World& world, const TableShare& share,
                                      Residence residence = Residence::automatic);
+
+/// Collective. Some of the rows, in that order; the same ones on every rank.
+[[nodiscard]] Dataset select_rows(const World& world, const Dataset& data, const std::vector<std::int64_t>& rows);
 
 /// Mean 0 and standard deviation 1 (of the population, as scikit-learn's StandardScaler) for each feature, over all
 /// ranks' rows, in float64.

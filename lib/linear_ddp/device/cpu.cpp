@@ -129,7 +129,7 @@ class CpuDevice final : public Device {
         op.loss[head] =
             (op.add ? op.loss[head] : 0.0F) + static_cast<float>(static_cast<double>(op.loss_scale) * loss_sum_[head]);
       }
-      if (op.loss_sum != nullptr) op.loss_sum[head] = loss_sum_[head];
+      if (op.loss_sum != nullptr) op.loss_sum[head] = (op.add ? op.loss_sum[head] : 0.0) + loss_sum_[head];
     }
   }
 

@@ -119,8 +119,8 @@ class CudaDevice final : public Device {
   void linear_loss(const LinearLoss& op) override {
     const std::int64_t out = op.heads * op.out;
     if (op.rows == 0) {
-      clear(op.loss_sum, op.heads);
       if (op.add) return;
+      clear(op.loss_sum, op.heads);
       clear(op.loss, op.heads);
       clear(op.weight_gradient, out * op.in);
       clear(op.bias_gradient, out);

@@ -35,7 +35,7 @@ struct LinearForward {
 /// gradients of its own: one wide product in place of many narrow ones. All tensors but x, target and row_weight then
 /// have [heads] before their other dimensions.
 ///
-/// Results are overwritten; with `add`, loss and the gradients are added to. Zero rows are legal. No gradient with
+/// Results are overwritten, or, with `add`, added to. Zero rows are legal. No gradient with
 /// respect to x is computed.
 struct LinearLoss {
   std::int64_t rows = 0, in = 0, out = 0, heads = 1;

@@ -46,7 +46,7 @@ class Model {
   void forward(std::int64_t rows, const float* x, float* y);
 
   /// Loss and gradients of L = loss_scale · Σ row_weight · l over the batch; overwrites the gradients, or adds to them.
-  /// `sum` [heads], in the device's memory, gets Σ row_weight · l in float64; null: not wanted.
+  /// `sum` [heads], in the device's memory, gets Σ row_weight · l in float64, likewise; null: not wanted.
   void backward(const Batch& batch, float loss_scale, bool add = false, double* sum = nullptr);
 
   /// Σ row_weight · l over the batch, in float64, written to the device's memory [heads].

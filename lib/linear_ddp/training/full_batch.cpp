@@ -1,75 +1,161 @@
 #include <linear_ddp/training/full_batch.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
-
-#include <linear_ddp/base/error.hpp>
+#include <utility>
 
 namespace ddp {
+namespace {
 
-FullBatchObjective::FullBatchObjective(Device& device, ProcessGroup& group, Model& model, BatchSource& source,
-                                       double l2)
+std::vector<float> floats_of(std::span<const double> values) {
+  std::vector<float> floats(values.size());
+  std::transform(values.begin(), values.end(), floats.begin(), [](double value) { return static_cast<float>(value); });
+  return floats;
+}
+
+}  // namespace
+
+FullBatchObjective::FullBatchObjective(Device& device, ProcessGroup& group, const LinearShape& shape,
+                                       const LossOptions& loss, FullBatch rows)
     : device_(device),
       group_(group),
-      model_(model),
-      step_(source.load(0, 0)),
-      scale_(1 / (step_.divisor * static_cast<double>(model.losses_of_a_row()))),
-      l2_(l2),
-      numel_(static_cast<std::size_t>(model.layout().numel())),
-      penalized_(static_cast<std::size_t>(model.layout().slots().front().numel)),
-      sums_(device, model.layout().numel() + 1, MemoryUse::communication),
-      floats_(numel_),
-      received_(numel_ + 1) {
-  if (!source.one_step_over_all_rows()) throw UseError("a full batch is one step over all rows");
+      shape_(shape),
+      loss_(loss),
+      rows_(std::move(rows)),
+      weights_(shape.out * shape.in),
+      biases_(shape.bias ? shape.out : 0) {}
+
+void FullBatchObjective::make_room(std::int64_t heads) {
+  if (model_ && model_->shape().heads == heads) return;
+  model_.reset();
+  shape_.heads = heads;
+  model_.emplace(device_, shape_, loss_);
+  const std::int64_t numel = model_->layout().numel();
+  sums_ = Buffer<double>(device_, numel + heads, MemoryUse::communication);
+  floats_.assign(static_cast<std::size_t>(numel), 0);
+  received_.resize(static_cast<std::size_t>(numel + heads));
 }
 
-std::vector<double> FullBatchObjective::parameters() const {
-  std::vector<float> values(numel_);
-  device_.download(values.data(), model_.parameters().data(), numel_ * sizeof(float));
-  return {values.begin(), values.end()};
+void FullBatchObjective::set_parameters(std::span<Head> heads) {
+  const auto round = [](std::span<double> values, float* floats) {
+    for (double& value : values) value = static_cast<double>(*floats++ = static_cast<float>(value));
+  };
+  const auto weights = static_cast<std::size_t>(weights_), biases = static_cast<std::size_t>(biases_);
+  for (std::size_t head = 0; head < heads.size(); ++head) {
+    round(heads[head].x.first(weights), floats_.data() + head * weights);
+    if (biases == 0) continue;
+    const auto offset = static_cast<std::size_t>(model_->layout().slots()[1].offset);
+    round(heads[head].x.last(biases), floats_.data() + offset + head * biases);
+  }
+  device_.upload(model_->parameters().data(), floats_.data(), floats_.size() * sizeof(float));
 }
 
-void FullBatchObjective::set_parameters(std::span<const double> x) {
-  std::transform(x.begin(), x.end(), floats_.begin(), [](double value) { return static_cast<float>(value); });
-  device_.upload(model_.parameters().data(), floats_.data(), numel_ * sizeof(float));
+/// In tiles of rows, so that a device that does not make its own has a bounded number of outputs in memory.
+void FullBatchObjective::queue_losses() {
+  constexpr std::int64_t most_outputs = std::int64_t{64} << 20;
+  const std::int64_t width = shape_.heads * shape_.out, targets = losses_of_a_row(loss_.kind, shape_.out);
+  const std::int64_t tile = std::max<std::int64_t>(1, most_outputs / width);
+  const auto scale = static_cast<float>(1 / (rows_.weight * static_cast<double>(targets)));
+  bool adds = false;
+  for (const Batch& piece : rows_.pieces) {
+    for (std::int64_t row = 0; row == 0 || row < piece.rows; row += tile) {
+      const Batch some{std::min(tile, piece.rows - row), piece.x + row * shape_.in, piece.target + row * targets,
+                       piece.row_weight == nullptr ? nullptr : piece.row_weight + row};
+      model_->backward(some, scale, adds, sums_.data() + model_->layout().numel());
+      adds = true;
+    }
+  }
 }
 
-double FullBatchObjective::operator()(std::span<double> x, std::span<double> gradient) {
-  set_parameters(x);
-  std::copy(floats_.begin(), floats_.end(), x.begin());
-  model_.backward(step_.batch, static_cast<float>(scale_), false, sums_.data() + numel_);
-  device_.widen(model_.gradients().data(), model_.layout().numel(), sums_.data());
+void FullBatchObjective::evaluate(std::span<Head> heads) {
+  make_room(std::ssize(heads));
+  set_parameters(heads);
+  queue_losses();
+  const auto numel = static_cast<std::size_t>(model_->layout().numel());
+  device_.widen(model_->gradients().data(), model_->layout().numel(), sums_.data());
   device_.wait(Queue::communication, Queue::compute);
   group_.all_reduce(sums_.span());
   device_.wait(Queue::compute, Queue::communication);
   sums_.download(received_);
-  std::copy_n(received_.begin(), numel_, gradient.begin());
-  for (std::size_t i = 0; i < penalized_; ++i) gradient[i] += l2_ * x[i];
-  return received_[numel_] * scale_ + penalty(x);
+
+  const double losses = rows_.weight * static_cast<double>(losses_of_a_row(loss_.kind, shape_.out));
+  const auto weights = static_cast<std::size_t>(weights_), biases = static_cast<std::size_t>(biases_);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    Head& head = heads[i];
+    const double* weight = received_.data() + i * weights;
+    for (std::size_t j = 0; j < weights; ++j) head.gradient[j] = weight[j] + head.l2 * head.x[j];
+    if (biases > 0) {
+      const auto offset = static_cast<std::size_t>(model_->layout().slots()[1].offset);
+      std::copy_n(received_.data() + offset + i * biases, biases, head.gradient.data() + weights);
+    }
+    head.value = received_[numel + i] / losses + penalty(head.x, head.l2);
+  }
 }
 
-double FullBatchObjective::penalty(std::span<const double> x) const {
+double FullBatchObjective::penalty(std::span<const double> x, double l2) const {
+  if (l2 == 0) return 0;
   double sum = 0;
-  for (const double value : x.first(penalized_)) sum += value * value;
-  return l2_ / 2 * sum;
+  for (const double value : x.first(static_cast<std::size_t>(weights_))) sum += value * value;
+  return l2 / 2 * sum;
 }
 
-LbfgsResult train_by_lbfgs(FullBatchObjective& objective, const LbfgsTrainerOptions& options,
+void minimize_together(FullBatchObjective& objective, std::span<HeadSearch> heads, const LbfgsOptions& options,
+                       const std::function<bool(std::size_t head, const LbfgsSearch&)>& report) {
+  std::vector<LbfgsSearch> searches;
+  for (HeadSearch& head : heads) searches.emplace_back(std::move(head.x), options);
+  for (;;) {
+    std::vector<std::size_t> active;
+    std::vector<FullBatchObjective::Head> points;
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      if (searches[i].end()) continue;
+      active.push_back(i);
+      points.push_back({searches[i].point(), searches[i].gradient(), heads[i].l2});
+    }
+    if (active.empty()) break;
+    objective.evaluate(points);
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      LbfgsSearch& search = searches[active[i]];
+      if (search.tell(points[i].value) && report && report(active[i], search)) search.stop();
+    }
+  }
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    heads[i].x.assign(searches[i].x().begin(), searches[i].x().end());
+    heads[i].result = {searches[i].report(), *searches[i].end()};
+  }
+}
+
+LbfgsResult train_by_lbfgs(FullBatchObjective& objective, Model& model, const LbfgsTrainerOptions& options,
                            TrainingObserver& observer) {
-  std::vector<double> x = objective.parameters();
-  const Objective evaluate = [&](std::span<double> at, std::span<double> gradient) { return objective(at, gradient); };
-  const auto result =
-      minimize_lbfgs(x, evaluate, options.lbfgs, [&](const LbfgsReport& report, std::span<const double> at) {
-        std::optional<Validation> validation;
-        objective.set_parameters(at);  // the search may have looked elsewhere last
-        if (options.validate) validation = options.validate(report.iteration - 1);
-        observer.on_epoch(
-            {report.iteration - 1, report.iteration, report.step, report.value - objective.penalty(at), validation});
-        return validation && validation->stops;
-      });
-  objective.set_parameters(x);
-  return result;
+  HeadSearch search{options.l2, get_parameters(model)};
+  minimize_together(objective, {&search, 1}, options.lbfgs, [&](std::size_t, const LbfgsSearch& now) {
+    const LbfgsReport& report = now.report();
+    std::optional<Validation> validation;
+    if (options.validate) {
+      set_parameters(model, now.x());
+      validation = options.validate(report.iteration - 1);
+    }
+    observer.on_epoch({report.iteration - 1, report.iteration, report.step,
+                       report.value - objective.penalty(now.x(), options.l2), validation});
+    return validation && validation->stops;
+  });
+  set_parameters(model, search.x);
+  return search.result;
+}
+
+std::vector<double> get_parameters(const Model& model) {
+  std::vector<double> all;
+  for (std::size_t slot = 0; slot < model.layout().slots().size(); ++slot) {
+    const auto values = model.download(slot);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+void set_parameters(Model& model, std::span<const double> x) {
+  for (std::size_t slot = 0; slot < model.layout().slots().size(); ++slot) {
+    const auto numel = static_cast<std::size_t>(model.layout().slots()[slot].numel);
+    model.upload(slot, floats_of(x.first(numel)));
+    x = x.subspan(numel);
+  }
 }
 
 }  // namespace ddp
