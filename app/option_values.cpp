@@ -31,9 +31,9 @@ std::vector<double> parse_path(const std::string& option, const std::string& tex
   const double high = parse_number(option, parts[1], low);
   const auto count = parse_whole<std::int64_t>(option, parts[2], 2, most);
   std::vector<double> path(static_cast<std::size_t>(count), high);
+  const double first = std::log10(low), step = (std::log10(high) - first) / static_cast<double>(count - 1);
   for (std::int64_t i = 0; i + 1 < count; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(count - 1);
-    path[static_cast<std::size_t>(i)] = low * std::pow(high / low, share);
+    path[static_cast<std::size_t>(i)] = std::pow(10, first + static_cast<double>(i) * step);
   }
   return path;
 }

@@ -4,9 +4,13 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/nn/torch_generator.hpp>
+#include <linear_ddp/optim/ridge_path.hpp>
+#include <linear_ddp/training/table_rows.hpp>
 #include "scores.hpp"
 
 namespace ddp::app {
@@ -71,6 +75,40 @@ std::vector<int> folds_of_rows(const TrainOptions& options, std::int64_t rows) {
   return fold;
 }
 
+PenaltyPath ridge_path(const World& world, const TrainOptions& options, const TrainingTables& tables) {
+  const TableShare& training = tables.training;
+  LeastSquaresRows rows = rows_of(training);
+  std::vector<int> part;
+  HeldOutParts parts;
+  if (options.folds) {
+    const auto fold = agree(world, [&] { return folds_of_rows(options, training.total_rows); });
+    for (const RowRange& range : training.ranges()) {
+      part.insert(part.end(), fold.begin() + range.first, fold.begin() + range.first + range.count);
+    }
+    parts.parts = static_cast<int>(*options.folds);
+    parts.held_out.resize(static_cast<std::size_t>(parts.parts));
+    std::iota(parts.held_out.begin(), parts.held_out.end(), 0);
+  } else {
+    const LeastSquaresRows valid = rows_of(*tables.valid);
+    part.assign(static_cast<std::size_t>(training.rows), 0);
+    part.insert(part.end(), static_cast<std::size_t>(valid.rows), 1);
+    rows.rows += valid.rows;
+    rows.each_block = [first = rows.each_block, second = valid.each_block](const auto& visit) {
+      first(visit);
+      second(visit);
+    };
+    parts.parts = 2;
+    parts.held_out = {1};
+  }
+  parts.part = part;
+  PenaltyPath path{options.l2_path, {}};
+  for (const auto& fold : score_ridge_path(world, rows, parts, options.l2_path, options.bias)) {
+    auto& scores = path.scores.emplace_back();
+    for (const RidgeScore& score : fold) scores.push_back({score.mse, score.r2});
+  }
+  return path;
+}
+
 void report(const PenaltyPath& path, const TrainOptions& options, double weight, std::int64_t outputs,
             Console& console) {
   const bool numbers = options.task() == Task::regression, folds = options.folds.has_value();
@@ -88,7 +126,7 @@ void report(const PenaltyPath& path, const TrainOptions& options, double weight,
                        : i == best                 ? "  best"
                        : i == one_error            ? "  strongest within one standard error of the best"
                                                    : "";
-    console.line("", fmt::format("{:<12.6g} {:<12.6g} {:<12.7g} {}{:<10.6g}{}", path.l2[i], other_spelling(path.l2[i]),
+    console.line("", fmt::format("{:<12.6g} {:<12.6g} {:<12.7g} {}{:.6g}{}", path.l2[i], other_spelling(path.l2[i]),
                                  path.loss(i), folds ? fmt::format("{:<12.3g} ", error) : "", path.score(i), note));
     std::vector<double> losses;
     for (const auto& fold : path.scores) losses.push_back(fold[i].loss);

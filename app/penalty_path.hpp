@@ -7,6 +7,7 @@
 #include <linear_ddp/training/evaluation.hpp>
 #include "console.hpp"
 #include "options.hpp"
+#include "training_data.hpp"
 
 namespace ddp::app {
 
@@ -36,6 +37,9 @@ struct PenaltyPath {
 /// The fold of each row: --folds parts of the rows in a random order, or, with --no-shuffle, of the table's; the first
 /// ones have a row more, as in scikit-learn's KFold. One part without --folds. Throws UseError for fewer rows.
 [[nodiscard]] std::vector<int> folds_of_rows(const TrainOptions& options, std::int64_t rows);
+
+/// Collective. That of least squares with a penalty, on the numbers of the tables.
+[[nodiscard]] PenaltyPath ridge_path(const World& world, const TrainOptions& options, const TrainingTables& tables);
 
 /// The table, and an event for each penalty. `weight` is that of all training rows.
 void report(const PenaltyPath& path, const TrainOptions& options, double weight, std::int64_t outputs,

@@ -18,6 +18,7 @@
 #include <linear_ddp/training/table_rows.hpp>
 #include "model_file.hpp"
 #include "objective.hpp"
+#include "penalty_path.hpp"
 #include "runtime.hpp"
 #include "scores.hpp"
 #include "training_data.hpp"
@@ -165,12 +166,19 @@ void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, 
                                {"parameters", parameters},
                                {"rows", table.total_rows},
                                {"train_loss_is", "of the final parameters over all training rows"}};
-  const double weight = total_weight(world, table), l2 = l2_of(options, weight, targets);
+  const double weight = total_weight(world, table);
+  double l2 = l2_of(options, weight, targets);
   start.update(options.to_json());
   start["l2"] = l2;
   console.start_event(start);
 
   const auto begin = std::chrono::steady_clock::now();
+  if (!options.l2_path.empty()) {
+    const Watchdog::Watch scoring(watchdog, "scoring of penalties", 0);
+    const PenaltyPath path = ridge_path(world, options, tables);
+    report(path, options, weight, targets, console);
+    l2 = path.l2[path.chosen(options)];
+  }
   // Σ weight · ‖error‖² + λ · ‖W‖² has its minimum where mean loss + l2/2 · ‖W‖² has it.
   const double ridge = l2 / 2 * weight * static_cast<double>(targets);
   const auto solution = [&] {
@@ -212,6 +220,7 @@ void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, 
   console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", hash));
   nlohmann::ordered_json end{{"event", "end"},
                              {"status", "ok"},
+                             {"l2", l2},
                              {"method", name_of(solution.method)},
                              {"condition", solution.condition},
                              {"rank", solution.rank},
