@@ -101,8 +101,9 @@ PenaltyPath ridge_path(const World& world, const TrainOptions& options, const Tr
     parts.held_out = {1};
   }
   parts.part = part;
-  PenaltyPath path{options.l2_path, {}};
-  for (const auto& fold : score_ridge_path(world, rows, parts, options.l2_path, options.bias)) {
+  const RidgePath ridge = score_ridge_path(world, rows, parts, options.l2_path, options.bias);
+  PenaltyPath path{options.l2_path, {}, ridge.moments};
+  for (const auto& fold : ridge.scores) {
     auto& scores = path.scores.emplace_back();
     for (const RidgeScore& score : fold) scores.push_back({score.mse, score.r2});
   }

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <vector>
 
+#include <linear_ddp/optim/least_squares.hpp>
 #include <linear_ddp/training/evaluation.hpp>
 #include "console.hpp"
 #include "options.hpp"
@@ -18,6 +19,7 @@ struct PenaltyPath {
   };
   std::vector<double> l2;
   std::vector<std::vector<HeldOut>> scores;  ///< [folds, or 1][l2]
+  std::shared_ptr<const Moments> moments{};  ///< of least squares: for the fit of all rows
 
   /// Over the folds.
   [[nodiscard]] double loss(std::size_t penalty) const;

@@ -173,18 +173,20 @@ void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, 
   console.start_event(start);
 
   const auto begin = std::chrono::steady_clock::now();
+  std::shared_ptr<const Moments> moments;
   if (!options.l2_path.empty()) {
     const Watchdog::Watch scoring(watchdog, "scoring of penalties", 0);
     const PenaltyPath path = ridge_path(world, options, tables);
     report(path, options, weight, targets, console);
     l2 = path.l2[path.chosen(options)];
+    moments = path.moments;
   }
   // Σ weight · ‖error‖² + λ · ‖W‖² has its minimum where mean loss + l2/2 · ‖W‖² has it.
   const double ridge = l2 / 2 * weight * static_cast<double>(targets);
   const auto solution = [&] {
     const Watchdog::Watch solving(watchdog, "solving of least squares", 0);
     return solve_least_squares(world, rows_of(table),
-                               {options.bias, ridge, options.precision == "fp64", options.summary});
+                               {options.bias, ridge, options.precision == "fp64", options.summary, moments});
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!solution.converged) {

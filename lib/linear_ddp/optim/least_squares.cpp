@@ -12,6 +12,7 @@
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/optim/augmented_system.hpp>
 #include <linear_ddp/optim/scaled_columns.hpp>
+#include "linear_ddp/device/gemm.hpp"
 
 namespace ddp {
 namespace {
@@ -32,21 +33,21 @@ constexpr double most_solvable = 1e15;
 /// The sums of squares of the residuals, and their products with the features.
 struct Residuals {
   VectorXd squares, mean;
-  MatrixXd gradient;  ///< [in, out]
+  RowMajorMatrix gradient;  ///< [in, out]
 };
 
 /// Collective, one pass.
 Residuals residuals_of(const World& world, const LeastSquaresRows& rows, const Moments& moments, const MatrixXd& w,
                        const VectorXd& shift) {
-  Residuals sums{VectorXd::Zero(rows.out), VectorXd::Zero(rows.out), MatrixXd::Zero(rows.in, rows.out)};
+  Residuals sums{VectorXd::Zero(rows.out), VectorXd::Zero(rows.out), RowMajorMatrix::Zero(rows.in, rows.out)};
+  const MatrixXd minus_w = -w;  // by columns: each output's weights together
   agree(world, [&] {
-    RowMajorMatrix error;
+    RowMajorMatrix x, error;
     rows.each_block([&](const LeastSquaresRows::Block& block) {
-      const RowMajorMatrix x =
-          Eigen::Map<const RowMajorMatrix>(block.x, block.rows, rows.in).rowwise() - moments.mean_x.transpose();
+      x = Eigen::Map<const RowMajorMatrix>(block.x, block.rows, rows.in).rowwise() - moments.mean_x.transpose();
       error = Eigen::Map<const RowMajorMatrix>(block.y, block.rows, rows.out).rowwise() -
               (moments.mean_y + shift).transpose();
-      error.noalias() -= x * w;
+      gemm::product_nt(block.rows, rows.out, rows.in, x.data(), minus_w.data(), 1, error.data());
       if (block.weight == nullptr) {
         sums.squares += error.colwise().squaredNorm().transpose();
       } else {
@@ -55,7 +56,7 @@ Residuals residuals_of(const World& world, const LeastSquaresRows& rows, const M
         error = weight * error;
       }
       sums.mean += error.colwise().sum().transpose();
-      sums.gradient.noalias() += x.transpose() * error;
+      gemm::product_tn(rows.in, rows.out, block.rows, x.data(), error.data(), 1, sums.gradient.data());
     });
   });
   for (auto* values : {&sums.squares, &sums.mean}) sum_over_ranks(world, *values);
@@ -73,7 +74,7 @@ struct Scaled {
 class Solver {
  public:
   Solver(const World& world, const LeastSquaresRows& rows, const LeastSquaresOptions& options)
-      : world_(world), rows_(rows), options_(options), moments_(moments_of(world, rows, options.bias)) {
+      : world_(world), rows_(rows), options_(options), moments_(options.moments ? *options.moments : moments_of(world, rows, options.bias)) {
     if (!options.bias) {
       moments_.mean_x.setZero();
       moments_.mean_y.setZero();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -21,11 +22,15 @@ struct LeastSquaresRows {
   std::function<void(const std::function<void(const Block&)>& visit)> each_block;
 };
 
+/// Sums over the rows, which solvers share.
+struct Moments;
+
 struct LeastSquaresOptions {
   bool bias = true;
   double ridge = 0;            ///< λ ≥ 0
   bool extra_precise = false;  ///< every digit of double, at the price of this rank's rows twice in memory
   bool standard_errors = false;
+  std::shared_ptr<const Moments> moments{};  ///< of the rows, when they are known already
 };
 
 struct LeastSquaresSolution {

@@ -25,6 +25,8 @@ RowMajorMatrix product_tn(const RowMajorMatrix& a, const RowMajorMatrix& b) {
   return c;
 }
 
+constexpr int nobody = -1;
+
 /// The moments of several parts together (Chan, Golub, LeVeque, 1979): nothing is subtracted.
 Moments together(const std::vector<Moments>& parts, int left_out) {
   Moments all;
@@ -38,7 +40,10 @@ Moments together(const std::vector<Moments>& parts, int left_out) {
       if (std::cmp_not_equal(i, left_out) && parts[i].weight > 0) visit(parts[i]);
     }
   };
-  each([&](const Moments& part) { all.weight += part.weight; });
+  each([&](const Moments& part) {
+    all.weight += part.weight;
+    all.rows += part.rows;
+  });
   each([&](const Moments& part) {
     all.mean_x += part.weight / all.weight * part.mean_x;
     all.mean_y += part.weight / all.weight * part.mean_y;
@@ -122,9 +127,8 @@ class FoldScores {
 
 }  // namespace
 
-std::vector<std::vector<RidgeScore>> score_ridge_path(const World& world, const LeastSquaresRows& rows,
-                                                      const HeldOutParts& parts, std::span<const double> l2,
-                                                      bool bias) {
+RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, const HeldOutParts& parts,
+                           std::span<const double> l2, bool bias) {
   const std::vector<Moments> moments = moments_of_parts(world, rows, parts.part, parts.parts, bias);
   std::vector<double> scores(parts.held_out.size() * l2.size() * 2, 0.0);
   agree(world, [&] {
@@ -142,9 +146,14 @@ std::vector<std::vector<RidgeScore>> score_ridge_path(const World& world, const 
     }
   });
   sum_over_ranks(world, scores);
-  std::vector<std::vector<RidgeScore>> result(parts.held_out.size());
-  for (std::size_t i = 0; i < scores.size(); i += 2) result[i / 2 / l2.size()].push_back({scores[i], scores[i + 1]});
-  return result;
+  RidgePath path;
+  path.scores.resize(parts.held_out.size());
+  for (std::size_t i = 0; i < scores.size(); i += 2) {
+    path.scores[i / 2 / l2.size()].push_back({scores[i], scores[i + 1]});
+  }
+  const bool each_in_turn = std::cmp_equal(parts.held_out.size(), parts.parts);
+  path.moments = std::make_shared<const Moments>(together(moments, each_in_turn ? nobody : parts.held_out.front()));
+  return path;
 }
 
 }  // namespace ddp

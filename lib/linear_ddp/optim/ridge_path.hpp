@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,15 +24,20 @@ struct HeldOutParts {
   std::vector<int> held_out;  ///< for K folds 0 … K - 1
 };
 
+struct RidgePath {
+  std::vector<std::vector<RidgeScore>> scores;  ///< [held_out][l2]
+  /// For solve_least_squares: of all rows, or, where some are in no fit, of the others.
+  std::shared_ptr<const Moments> moments;
+};
+
 /// Collective. For each part that is held out, and each penalty, the fit of all other rows that minimises mean loss
-/// (of rows and outputs) + l2/2 · ‖W‖², scored on the part: [held_out][l2]. The same bits on all ranks.
+/// (of rows and outputs) + l2/2 · ‖W‖², scored on the part. The same bits on all ranks.
 ///
 /// One pass over the rows, which makes float64 sums of products for each part: parts · (in² + in · out) numbers of
 /// memory on each rank. A fit has the sums of its parts; one eigendecomposition of it, by one of the ranks, serves all
 /// penalties, and the part's own sums tell the squares of its errors without a prediction (Golub, Van Loan, Matrix
 /// Computations, 6.1.4; Hastie et al., The Elements of Statistical Learning, 3.4.1).
-[[nodiscard]] std::vector<std::vector<RidgeScore>> score_ridge_path(const World& world, const LeastSquaresRows& rows,
-                                                                    const HeldOutParts& parts,
-                                                                    std::span<const double> l2, bool bias);
+[[nodiscard]] RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, const HeldOutParts& parts,
+                                         std::span<const double> l2, bool bias);
 
 }  // namespace ddp

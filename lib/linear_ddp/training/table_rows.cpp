@@ -8,6 +8,7 @@
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/training/score_sums.hpp>
+#include "linear_ddp/device/gemm.hpp"
 
 namespace ddp {
 
@@ -31,7 +32,7 @@ LeastSquaresRows rows_of(const TableShare& share) {
 Scores evaluate(const World& world, const TableShare& share, std::span<const double> weight,
                 std::span<const double> bias) {
   const LeastSquaresRows rows = rows_of(share);
-  const auto in = static_cast<std::size_t>(rows.in), out = static_cast<std::size_t>(rows.out);
+  const auto out = static_cast<std::size_t>(rows.out);
   // Of each output: squares and amounts of the errors; sums of the targets, then squares of their deviations.
   std::vector<double> means(out + 1, 0.0), sums(3 * out, 0.0);
   const auto weight_of = [](const LeastSquaresRows::Block& block, std::int64_t row) {
@@ -51,14 +52,14 @@ Scores evaluate(const World& world, const TableShare& share, std::span<const dou
   const double total_weight = means[out];
   for (double& mean : means) mean /= total_weight;
   agree(world, [&] {
+    std::vector<double> told;
     rows.each_block([&](const LeastSquaresRows::Block& block) {
+      told.resize(static_cast<std::size_t>(block.rows) * out);
+      gemm::product_nt(block.rows, rows.out, rows.in, block.x, weight.data(), 0, told.data());
       for (std::int64_t row = 0; row < block.rows; ++row) {
-        const double* x = block.x + static_cast<std::size_t>(row) * in;
         for (std::size_t o = 0; o < out; ++o) {
-          const double* w = weight.data() + o * in;
-          double told = bias.empty() ? 0.0 : bias[o];
-          for (std::size_t i = 0; i < in; ++i) told += w[i] * x[i];
-          const double target = block.y[static_cast<std::size_t>(row) * out + o], error = told - target;
+          const std::size_t at = static_cast<std::size_t>(row) * out + o;
+          const double target = block.y[at], error = told[at] + (bias.empty() ? 0.0 : bias[o]) - target;
           sums[3 * o] += weight_of(block, row) * error * error;
           sums[3 * o + 1] += weight_of(block, row) * std::abs(error);
           sums[3 * o + 2] += weight_of(block, row) * (target - means[o]) * (target - means[o]);
