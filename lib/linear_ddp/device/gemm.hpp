@@ -22,6 +22,9 @@ void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
 /// The lower triangle of c[n, n] += a[k, n]ᵀ · a[k, n]; the other one is left as it is.
 void add_gram(std::int64_t n, std::int64_t k, const double* a, double* c);
 
+/// b[n, m] ← (l · lᵀ)⁻¹ · b, of a lower triangle l[n, n].
+void solve_cholesky(std::int64_t n, std::int64_t m, const double* l, double* b);
+
 /// "OpenBLAS 0.3.21 (Zen)", "Eigen 3.4.0"
 std::string library();
 

@@ -31,4 +31,11 @@ void add_gram(std::int64_t n, std::int64_t k, const double* a, double* c) {
               static_cast<int>(n), 1, c, static_cast<int>(n));
 }
 
+void solve_cholesky(std::int64_t n, std::int64_t m, const double* l, double* b) {
+  for (const CBLAS_TRANSPOSE transpose : {CblasNoTrans, CblasTrans}) {
+    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, transpose, CblasNonUnit, static_cast<int>(n), static_cast<int>(m),
+                1, l, static_cast<int>(n), b, static_cast<int>(m));
+  }
+}
+
 }  // namespace ddp::gemm

@@ -48,6 +48,13 @@ void add_gram(std::int64_t n, std::int64_t k, const double* a, double* c) {
   Out<double>(c, n, n).selfadjointView<Eigen::Lower>().rankUpdate(In<double>(a, k, n).transpose());
 }
 
+void solve_cholesky(std::int64_t n, std::int64_t m, const double* l, double* b) {
+  const auto lower = In<double>(l, n, n).triangularView<Eigen::Lower>();
+  Out<double> x(b, n, m);
+  lower.solveInPlace(x);
+  lower.transpose().solveInPlace(x);
+}
+
 std::string library() {
   return fmt::format("Eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
 }

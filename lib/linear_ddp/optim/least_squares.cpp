@@ -74,7 +74,10 @@ struct Scaled {
 class Solver {
  public:
   Solver(const World& world, const LeastSquaresRows& rows, const LeastSquaresOptions& options)
-      : world_(world), rows_(rows), options_(options), moments_(options.moments ? *options.moments : moments_of(world, rows, options.bias)) {
+      : world_(world),
+        rows_(rows),
+        options_(options),
+        moments_(options.moments ? *options.moments : moments_of(world, rows, options.bias)) {
     if (!options.bias) {
       moments_.mean_x.setZero();
       moments_.mean_y.setZero();
@@ -101,15 +104,20 @@ class Solver {
     solution_.method = Method::normal_equations;
     solution_.rank = rows_.in;
 
-    MatrixXd w = scale_.asDiagonal() * factors.solve(scale_.asDiagonal() * moments_.xy).eval();
+    const RowMajorMatrix lower = factors.matrixL();
+    const auto solve = [&](const auto& right) {
+      RowMajorMatrix x = scale_.asDiagonal() * right;
+      gemm::solve_cholesky(rows_.in, rows_.out, lower.data(), x.data());
+      return MatrixXd(scale_.asDiagonal() * x);
+    };
+    MatrixXd w = solve(moments_.xy);
     VectorXd shift = VectorXd::Zero(rows_.out);  // what the rounding of the means leaves of the bias
     constexpr int most_refinements = 10;
     const double rounding = 16 * epsilon * solution_.condition;
     for (;;) {
       Residuals residuals = residuals_of(world_, rows_, moments_, w, shift);
       solution_.square_sums.assign(residuals.squares.begin(), residuals.squares.end());
-      const MatrixXd gradient = residuals.gradient - options_.ridge * w;
-      const MatrixXd change = scale_.asDiagonal() * factors.solve(scale_.asDiagonal() * gradient).eval();
+      const MatrixXd change = solve(residuals.gradient - options_.ridge * w);
       const auto size = [&](const MatrixXd& values) {  // of each column's share of the targets
         return scale_.cwiseInverse().asDiagonal() * values;
       };
