@@ -17,6 +17,8 @@ LbfgsOptions options_of(const LbfgsRun& run) {
   LbfgsOptions lbfgs;
   lbfgs.max_iterations = run.max_iterations;
   lbfgs.gradient_tolerance = run.options.tolerance.value_or(1e-6);
+  // A weak penalty leaves a small loss, and its gradient is small far from the optimum.
+  if (!run.options.tolerance) lbfgs.gradient_tolerance_of_value = 4e-6;
   lbfgs.rounding = 1e-7;  // of a mean of float losses
   return lbfgs;
 }

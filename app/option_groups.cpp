@@ -187,7 +187,7 @@ void add_training(CLI::App& app, TrainOptions& options) {
   add(app, "--steps", "N", "optimizer steps to stop after", whole(options.steps));
   add(app, "--tolerance", "X",
       "stop when an epoch changes the training loss by no more than so much of it [never]; lbfgs: when no component "
-      "of the gradient is above it [1e-6]",
+      "of the gradient is above it [1e-6, and 4e-6 of the objective]",
       number(options.tolerance));
   add(app, "--patience", "N", "stop after so many epochs without a better loss on --valid [never]",
       whole(options.patience));

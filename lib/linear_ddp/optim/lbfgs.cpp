@@ -83,7 +83,9 @@ bool LbfgsSearch::tell(double value) {
 }
 
 void LbfgsSearch::start_iteration() {
-  if (report_.gradient_norm <= options_.gradient_tolerance) {
+  if (report_.gradient_norm <= options_.gradient_tolerance &&
+      (options_.gradient_tolerance_of_value == infinity ||
+       report_.gradient_norm <= options_.gradient_tolerance_of_value * std::abs(now_.value))) {
     end_ = End::gradient;
   } else if (report_.iteration == options_.max_iterations) {
     end_ = End::iterations;

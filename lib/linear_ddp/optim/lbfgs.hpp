@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,7 +13,8 @@ namespace ddp {
 struct LbfgsOptions {
   std::int64_t max_iterations = 1000;
   int history = 10;                  ///< pairs of steps and changes of the gradient that are kept
-  double gradient_tolerance = 1e-5;  ///< ends when no component of the gradient is above
+  double gradient_tolerance = 1e-5;  ///< ends when no component of the gradient is above, nor …
+  double gradient_tolerance_of_value = std::numeric_limits<double>::infinity();  ///< … above so much of the value
   double relative_tolerance = 0;     ///< above 0: ends when an iteration lowers the function by no more than so much
   double rounding = 1e-15;           ///< of the function's values, of which differences below say nothing
 };
