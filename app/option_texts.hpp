@@ -19,6 +19,9 @@ Examples
       a regression on a table, the same result for any number of ranks
   mpirun -np 4 linear_ddp --data diabetes.csv --target target --optimizer exact --summary
       the same regression without steps, with standard errors
+  mpirun -np 4 linear_ddp --data embeddings.npy --labels classes.npy --task multiclass --optimizer lbfgs
+      --l2-path 1e-5:1:11 --folds 5 --save probe.safetensors
+      a linear probe, its penalty chosen by cross-validation
 
 Other commands
   linear_ddp evaluate    what a saved model is worth on a table
