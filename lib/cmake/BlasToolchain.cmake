@@ -1,11 +1,13 @@
 # Decides once who computes the CPU's matrix products: a CBLAS (OpenBLAS first), else Eigen.
-# Defines LINEAR_DDP_HAS_BLAS, LINEAR_DDP_BLAS_IS_OPENBLAS and LINEAR_DDP_BLAS_NAME; the library is CBLAS::cblas.
+# Defines LINEAR_DDP_HAS_BLAS, LINEAR_DDP_BLAS_IS_OPENBLAS, LINEAR_DDP_BLAS_HAS_LAPACK (eigenvalues too; else Eigen's)
+# and LINEAR_DDP_BLAS_NAME; the library is CBLAS::cblas.
 set(LINEAR_DDP_HAS_BLAS FALSE)
 set(LINEAR_DDP_BLAS_NAME "Eigen")
 if(LINEAR_DDP_BLAS STREQUAL "OFF")
   return()
 endif()
 
+include(CheckFunctionExists)
 include(CheckSourceCompiles)
 function(_linear_ddp_check_blas result statement)
   set(CMAKE_REQUIRED_LIBRARIES CBLAS::cblas)
@@ -21,6 +23,9 @@ endif()
 if(LINEAR_DDP_BLAS_WORKS)
   set(LINEAR_DDP_HAS_BLAS TRUE)
   set(LINEAR_DDP_BLAS_NAME "BLAS")
+  set(CMAKE_REQUIRED_LIBRARIES CBLAS::cblas)
+  check_function_exists(dsyevd_ LINEAR_DDP_BLAS_HAS_LAPACK)
+  unset(CMAKE_REQUIRED_LIBRARIES)
   if(LINEAR_DDP_BLAS_IS_OPENBLAS)
     set(LINEAR_DDP_BLAS_NAME "OpenBLAS")
   endif()

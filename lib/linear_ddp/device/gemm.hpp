@@ -14,6 +14,8 @@ void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, 
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c);
 
 /// The same in double precision.
+void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
+                double* c);
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
                 double* c);
 

@@ -13,19 +13,6 @@ namespace ddp {
 
 using RowMajorMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Means, and sums of products of deviations from them, of all ranks' rows, weighted; without a bias the deviations are
-/// from 0. The same bits on all ranks.
-struct Moments {
-  double weight = 0;               ///< of all rows
-  std::int64_t rows = 0;           ///< of all ranks
-  Eigen::VectorXd mean_x, mean_y;  ///< [in], [out]
-  Eigen::MatrixXd xx, xy;          ///< [in, in], [in, out]
-};
-
-/// Collective, in one pass and without a difference of large sums: each rank's deviations are from a guess of its own,
-/// then from its means, then from all ranks' (Chan, Golub, LeVeque, 1979). Throws AgreedError when squares overflow.
-[[nodiscard]] Moments moments_of(const World& world, const LeastSquaresRows& rows, bool bias);
-
 /// Calls visit(x - mean, y - mean), each row times the root of its weight, for this rank's rows, a block at a time.
 void each_deviation(const LeastSquaresRows& rows, const Eigen::VectorXd& mean_x, const Eigen::VectorXd& mean_y,
                     const std::function<void(const RowMajorMatrix& x, const RowMajorMatrix& y)>& visit);
