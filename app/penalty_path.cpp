@@ -78,16 +78,16 @@ std::vector<int> folds_of_rows(const TrainOptions& options, std::int64_t rows) {
 PenaltyPath ridge_path(const World& world, const TrainOptions& options, const TrainingTables& tables) {
   const TableShare& training = tables.training;
   LeastSquaresRows rows = rows_of(training);
-  std::vector<int> part;
-  HeldOutParts parts;
+  std::vector<int> part, held_out{1};
+  int parts = 2;  // training and validation rows
   if (options.folds) {
     const auto fold = agree(world, [&] { return folds_of_rows(options, training.total_rows); });
     for (const RowRange& range : training.ranges()) {
       part.insert(part.end(), fold.begin() + range.first, fold.begin() + range.first + range.count);
     }
-    parts.parts = static_cast<int>(*options.folds);
-    parts.held_out.resize(static_cast<std::size_t>(parts.parts));
-    std::iota(parts.held_out.begin(), parts.held_out.end(), 0);
+    parts = static_cast<int>(*options.folds);
+    held_out.resize(static_cast<std::size_t>(parts));
+    std::iota(held_out.begin(), held_out.end(), 0);
   } else {
     const LeastSquaresRows valid = rows_of(*tables.valid);
     part.assign(static_cast<std::size_t>(training.rows), 0);
@@ -97,11 +97,8 @@ PenaltyPath ridge_path(const World& world, const TrainOptions& options, const Tr
       first(visit);
       second(visit);
     };
-    parts.parts = 2;
-    parts.held_out = {1};
   }
-  parts.part = part;
-  const RidgePath ridge = score_ridge_path(world, rows, parts, options.l2_path, options.bias);
+  const RidgePath ridge = score_ridge_path(world, rows, part, parts, held_out, options.l2_path, options.bias);
   PenaltyPath path{options.l2_path, {}, ridge.moments};
   for (const auto& fold : ridge.scores) {
     auto& scores = path.scores.emplace_back();

@@ -11,6 +11,7 @@
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/optim/augmented_system.hpp>
+#include <linear_ddp/optim/moments.hpp>
 #include <linear_ddp/optim/scaled_columns.hpp>
 #include "linear_ddp/device/gemm.hpp"
 

@@ -1,158 +1,225 @@
 #include <linear_ddp/optim/ridge_path.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include <linear_ddp/base/error.hpp>
+#include <linear_ddp/device/gemm.hpp>
+#include <linear_ddp/device/symmetric_eigen.hpp>
 #include <linear_ddp/launch/agree.hpp>
-#include <linear_ddp/launch/collectives.hpp>
-#include <linear_ddp/optim/scaled_columns.hpp>
-#include "linear_ddp/device/gemm.hpp"
-#include "linear_ddp/optim/symmetric_eigen.hpp"
+#include <linear_ddp/optim/moments.hpp>
 
 namespace ddp {
 namespace {
 
 using Eigen::Index;
+using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-/// aᵀ · b
-RowMajorMatrix product_tn(const RowMajorMatrix& a, const RowMajorMatrix& b) {
-  RowMajorMatrix c(a.cols(), b.cols());
-  gemm::product_tn(a.cols(), b.cols(), a.rows(), a.data(), b.data(), 0, c.data());
-  return c;
-}
-
-constexpr int nobody = -1;
-
-/// The moments of several parts together (Chan, Golub, LeVeque, 1979): nothing is subtracted.
-Moments together(const std::vector<Moments>& parts, int left_out) {
-  Moments all;
-  const Index in = parts[0].mean_x.size(), out = parts[0].mean_y.size();
-  all.mean_x = VectorXd::Zero(in);
-  all.mean_y = VectorXd::Zero(out);
-  all.xx = Eigen::MatrixXd::Zero(in, in);
-  all.xy = Eigen::MatrixXd::Zero(in, out);
-  const auto each = [&](const auto& visit) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (std::cmp_not_equal(i, left_out) && parts[i].weight > 0) visit(parts[i]);
+/// Collective, one pass.
+std::vector<Moments> moments_of_parts(const World& world, const LeastSquaresRows& rows, std::span<const int> part,
+                                      int parts) {
+  auto own = agree(world, [&] {
+    std::vector<OwnMoments> sums;
+    for (int i = 0; i < parts; ++i) sums.emplace_back(rows.in, rows.out, true);
+    auto next = part.begin();
+    rows.each_block([&](const LeastSquaresRows::Block& block) {
+      for (std::int64_t row = 0; row < block.rows; ++row) sums.at(static_cast<std::size_t>(*next++)).add(block, row);
+    });
+    return sums;
+  });
+  std::vector<Moments> all;
+  for (OwnMoments& sums : own) {
+    all.push_back(sums.of_all_ranks(world));
+    sums = OwnMoments(0, 0, true);  // its memory is given back
+    expect_finite(all.back());
+    if (!all.back().yy.allFinite()) {
+      throw AgreedError(Status::wrong_use, "a target has values so large that their squares overflow; rescale it");
     }
-  };
-  each([&](const Moments& part) {
-    all.weight += part.weight;
-    all.rows += part.rows;
-  });
-  each([&](const Moments& part) {
-    all.mean_x += part.weight / all.weight * part.mean_x;
-    all.mean_y += part.weight / all.weight * part.mean_y;
-  });
-  each([&](const Moments& part) {
-    const VectorXd apart_x = part.mean_x - all.mean_x, apart_y = part.mean_y - all.mean_y;
-    all.xx += part.xx + part.weight * apart_x * apart_x.transpose();
-    all.xy += part.xy + part.weight * apart_x * apart_y.transpose();
-  });
+  }
   return all;
 }
 
-/// A fit in the basis of its own eigenvectors, where each penalty is a vector of factors.
-class FoldScores {
- public:
-  FoldScores(const Moments& fit, const Moments& held) : out_(held.mean_y.size()), weight_(held.weight) {
-    const VectorXd apart_x = held.mean_x - fit.mean_x, apart_y = held.average_y - fit.mean_y;
-    const RowMajorMatrix xx = held.xx + weight_ * apart_x * apart_x.transpose();
-    const RowMajorMatrix xy = held.xy + weight_ * apart_x * (held.mean_y - fit.mean_y).transpose();
-    const VectorXd yy = held.yy + weight_ * apart_y.cwiseAbs2();
-
-    RowMajorMatrix q = fit.xx;
-    values_ = symmetric_eigen(q);
-    const RowMajorMatrix c = product_tn(q, fit.xy), b = product_tn(q, xy);
-    const RowMajorMatrix g = product_tn(q, product_tn(xx, q));
-    const auto noise = (8 * epsilon * held.average_y).cwiseAbs2() * weight_;
-    const auto is_constant = [&](Index t) { return held.yy[t] <= noise[t]; };
-
-    const auto outputs = static_cast<double>(out_);
-    VectorXd relative(out_);
-    for (Index t = 0; t < out_; ++t) {
-      relative[t] = is_constant(t) ? 0 : 1 / (held.yy[t] * outputs);
-      if (is_constant(t)) constants_.push_back(sums_of(c.col(t), b.col(t), g, yy[t], VectorXd::Ones(1), noise[t]));
+void expect_rows(const std::vector<Moments>& parts, std::span<const int> held_out) {
+  const auto sum = [](double weight, const Moments& part) { return weight + part.weight; };
+  for (const int held : held_out) {
+    const auto part = parts.begin() + held;
+    if (part->weight == 0) {
+      throw AgreedError(Status::wrong_use,
+                        fmt::format("part {} (from 0) of the rows is to be held out, but has no row with a weight; "
+                                    "use fewer parts",
+                                    held));
     }
-    squares_ = sums_of(c, b, g, VectorXd::Constant(out_, 1 / outputs).dot(yy), VectorXd::Constant(out_, 1 / outputs));
-    relative_ = sums_of(c, b, g, relative.dot(yy), relative);
+    if (std::accumulate(parts.begin(), part, 0.0, sum) + std::accumulate(part + 1, parts.end(), 0.0, sum) == 0) {
+      throw AgreedError(Status::wrong_use,
+                        fmt::format("part {} (from 0) of the rows has all the weight, and nothing is left to fit when "
+                                    "it is held out; use more parts",
+                                    held));
+    }
+  }
+}
+
+/// Of the rows of several parts, with deviations from `centre`'s means, else from their own; those are the result's.
+Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) {
+  Moments all;
+  VectorXd sum_x = VectorXd::Zero(parts.front()->mean_x.size()), sum_y = VectorXd::Zero(parts.front()->mean_y.size());
+  for (const Moments* part : parts) {
+    if (part->weight == 0) continue;  // it has no means
+    all.weight += part->weight;
+    all.rows += part->rows;
+    sum_x += part->weight * part->mean_x;
+    sum_y += part->weight * part->mean_y;
+  }
+  all.mean_x = centre != nullptr ? centre->mean_x : VectorXd(sum_x / all.weight);
+  all.mean_y = centre != nullptr ? centre->mean_y : VectorXd(sum_y / all.weight);
+  const Index in = all.mean_x.size(), out = all.mean_y.size();
+  all.xx = MatrixXd::Zero(in, in);
+  all.xy = MatrixXd::Zero(in, out);
+  all.yy = VectorXd::Zero(out);
+  MatrixXd apart_x(in, std::ssize(parts)), apart_y(out, std::ssize(parts));
+  Index count = 0;
+  for (const Moments* part : parts) {
+    if (part->weight == 0) continue;
+    all.xx += part->xx;
+    all.xy += part->xy;
+    all.yy += part->yy;
+    apart_x.col(count) = std::sqrt(part->weight) * (part->mean_x - all.mean_x);
+    apart_y.col(count++) = std::sqrt(part->weight) * (part->mean_y - all.mean_y);
+  }
+  gemm::product_tn(in, in, count, apart_x.data(), apart_x.data(), 1, all.xx.data());
+  gemm::product_tn(out, in, count, apart_y.data(), apart_x.data(), 1, all.xy.data());
+  all.yy += apart_y.leftCols(count).cwiseAbs2().rowwise().sum();
+  return all;
+}
+
+Moments moments_of_fit(const std::vector<const Moments*>& parts, bool bias) {
+  if (bias) {
+    Moments fit = joined(parts, nullptr);
+    clear_constants(fit);
+    return fit;
+  }
+  Moments zero;
+  zero.mean_x = VectorXd::Zero(parts.front()->mean_x.size());
+  zero.mean_y = VectorXd::Zero(parts.front()->mean_y.size());
+  return joined(parts, &zero);
+}
+
+/// The fits to some rows, one for each penalty λ, and the rows that were held out, both in the eigenbasis of the fits'
+/// features: W = Q · D · C, with C = Qᵀ · xy and D = diag(1 / (eigenvalue + λ)).
+class HeldOut {
+ public:
+  /// `held` has deviations from the means of `fit`.
+  HeldOut(const Moments& fit, const Moments& held, const VectorXd& lambdas) : yy_(held.yy) {
+    const Index in = fit.xy.rows(), out = fit.xy.cols();
+    MatrixXd q = fit.xx;
+    VectorXd eigenvalues(in);
+    to_eigenvectors(std::span(q.data(), static_cast<std::size_t>(q.size())),
+                    std::span(eigenvalues.data(), static_cast<std::size_t>(in)));
+    MatrixXd half(in, in);
+    for (auto* values : {&c_, &held_xy_}) values->resize(in, out);
+    held_xx_.resize(in, in);
+    // Read by rows, a matrix of columns is its transpose.
+    gemm::product_nt(out, in, in, fit.xy.data(), q.data(), 0, c_.data());
+    gemm::product_nt(out, in, in, held.xy.data(), q.data(), 0, held_xy_.data());
+    gemm::product_nt(in, in, in, q.data(), held.xx.data(), 0, half.data());
+    gemm::product_nt(in, in, in, q.data(), half.data(), 0, held_xx_.data());
+
+    const double nothing = epsilon * static_cast<double>(in) * eigenvalues.cwiseAbs().maxCoeff();
+    factors_ = MatrixXd::NullaryExpr(in, lambdas.size(), [&](Index i, Index penalty) {
+      const double value = std::max(eigenvalues[i], 0.0) + lambdas[penalty];
+      return value > nothing ? 1 / value : 0;
+    });
   }
 
-  [[nodiscard]] RidgeScore of(double ridge) const {
-    const double least = values_.size() == 0 ? 0 : static_cast<double>(values_.size()) * epsilon * values_.maxCoeff();
-    const VectorXd factors = values_.unaryExpr([&](double value) {
-      const double sum = std::max(value, 0.0) + ridge;
-      return sum <= least ? 0.0 : 1 / sum;  // of all solutions the smallest
-    });
-    double r2 = 1 - static_cast<double>(constants_.size()) / static_cast<double>(out_) - relative_.of(factors);
-    for (const Sums& constant : constants_) {
-      r2 += (constant.of(factors) <= constant.noise ? 1.0 : 0.0) / static_cast<double>(out_);
-    }
-    return {squares_.of(factors) / weight_, r2};
+  /// For each penalty Σ scaleₜ · (sum of squared errors of target t). With d for D's diagonal, that is
+  /// Σ scaleₜ · yyₜ - 2 · dᵀ · (C ∘ Qᵀ · held xy) · scale + dᵀ · (Qᵀ · held xx · Q ∘ C · diag(scale) · Cᵀ) · d.
+  [[nodiscard]] VectorXd errors(const VectorXd& scale) const {
+    const Index in = c_.rows(), out = c_.cols();
+    const MatrixXd scaled = c_ * scale.cwiseSqrt().asDiagonal();
+    MatrixXd square = MatrixXd::Zero(in, in);
+    gemm::add_gram(in, out, scaled.data(), square.data());  // of columns, the upper triangle
+    square = square.cwiseProduct(held_xx_);
+    const VectorXd linear = c_.cwiseProduct(held_xy_) * scale;
+    const MatrixXd product = square.selfadjointView<Eigen::Upper>() * factors_;
+    const VectorXd of_penalties =
+        factors_.cwiseProduct(product).colwise().sum().transpose() - 2 * (factors_.transpose() * linear);
+    return (of_penalties.array() + scale.dot(yy_)).max(0);
   }
 
  private:
-  /// Σ of the outputs' squares of errors, each times a factor of its own, as a function of the penalty's factors d:
-  /// constant - 2 d · linear + dᵀ · quadratic · d.
-  struct Sums {
-    double constant = 0, noise = 0;
-    VectorXd linear;
-    RowMajorMatrix quadratic;  ///< twice its lower triangle, and its diagonal
-    [[nodiscard]] double of(const VectorXd& d) const {
-      return std::max(constant - 2 * d.dot(linear) + d.dot(VectorXd(quadratic.triangularView<Eigen::Lower>() * d)),
-                      0.0);
-    }
-  };
-
-  static Sums sums_of(const RowMajorMatrix& c, const RowMajorMatrix& b, const RowMajorMatrix& g, double constant,
-                      const VectorXd& factor, double noise = 0) {
-    Sums sums{constant, noise, c.cwiseProduct(b) * factor, RowMajorMatrix::Zero(c.rows(), c.rows())};
-    const RowMajorMatrix scaled = (c * factor.cwiseSqrt().asDiagonal()).transpose();
-    gemm::add_gram(c.rows(), scaled.rows(), scaled.data(), sums.quadratic.data());
-    sums.quadratic = 2 * sums.quadratic.cwiseProduct(g);
-    sums.quadratic.diagonal() /= 2;
-    return sums;
-  }
-
-  Index out_;
-  double weight_;
-  VectorXd values_;
-  Sums squares_, relative_;
-  std::vector<Sums> constants_;
+  MatrixXd factors_;                ///< [in, penalties]: D's diagonals
+  MatrixXd c_, held_xy_, held_xx_;  ///< C, Qᵀ · held xy, Qᵀ · held xx · Q
+  VectorXd yy_;
 };
+
+std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t held_out, std::span<const double> l2,
+                                  bool bias) {
+  const Moments& part = parts[held_out];
+  const Index out = part.xy.cols();
+  std::vector<const Moments*> others;
+  for (const Moments& other : parts) {
+    if (&other != &part) others.push_back(&other);
+  }
+  const Moments fit = moments_of_fit(others, bias);
+  const auto of_outputs = static_cast<double>(out);
+  const VectorXd lambdas = Eigen::Map<const VectorXd>(l2.data(), std::ssize(l2)) * (fit.weight * of_outputs / 2);
+  const HeldOut fits(fit, joined({&part}, &fit), lambdas);
+
+  const VectorXd noise = (16 * epsilon * part.mean_y).cwiseAbs2() * part.weight;
+  const VectorXd mse = fits.errors(VectorXd::Ones(out)) / (part.weight * of_outputs);
+  VectorXd r2 = -fits.errors((part.yy.array() > noise.array()).select(part.yy.cwiseInverse(), 0));
+  for (Index target = 0; target < out; ++target) {
+    if (part.yy[target] > noise[target]) {
+      r2.array() += 1;
+    } else {
+      r2.array() += (fits.errors(VectorXd::Unit(out, target)).array() <= noise[target]).cast<double>();
+    }
+  }
+  std::vector<RidgeScore> scores;
+  for (Index penalty = 0; penalty < lambdas.size(); ++penalty) {
+    scores.push_back(
+        {mse[penalty], part.rows < 2 ? std::numeric_limits<double>::quiet_NaN() : r2[penalty] / of_outputs});
+  }
+  return scores;
+}
 
 }  // namespace
 
-RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, const HeldOutParts& parts,
-                           std::span<const double> l2, bool bias) {
-  const std::vector<Moments> moments = moments_of_parts(world, rows, parts.part, parts.parts, bias);
-  std::vector<double> scores(parts.held_out.size() * l2.size() * 2, 0.0);
+RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, std::span<const int> part, int parts,
+                           std::span<const int> held_out, std::span<const double> l2, bool bias) {
+  const std::vector<Moments> moments = moments_of_parts(world, rows, part, parts);
+  expect_rows(moments, held_out);
+  // A fold is one rank's work; the others add 0 to its scores.
+  std::vector<double> values(2 * held_out.size() * l2.size(), 0);
   agree(world, [&] {
-    for (std::size_t fold = 0; fold < parts.held_out.size(); ++fold) {
-      if (std::cmp_not_equal(fold % static_cast<std::size_t>(world.size()), world.rank())) continue;
-      const int part = parts.held_out[fold];
-      const Moments& held = moments[static_cast<std::size_t>(part)];
-      const Moments fit = together(moments, part);
-      const FoldScores fold_scores(fit, held);
-      for (std::size_t i = 0; i < l2.size(); ++i) {
-        const RidgeScore score = fold_scores.of(l2[i] / 2 * fit.weight * static_cast<double>(rows.out));
-        scores[2 * (fold * l2.size() + i)] = score.mse;
-        scores[2 * (fold * l2.size() + i) + 1] = score.r2;
+    for (auto fold = static_cast<std::size_t>(world.rank()); fold < held_out.size();
+         fold += static_cast<std::size_t>(world.size())) {
+      auto value = values.begin() + static_cast<std::ptrdiff_t>(2 * fold * l2.size());
+      for (const RidgeScore& score : scores_of(moments, static_cast<std::size_t>(held_out[fold]), l2, bias)) {
+        *value++ = score.mse;
+        *value++ = score.r2;
       }
     }
   });
-  sum_over_ranks(world, scores);
+  sum_over_ranks(world, values);
   RidgePath path;
-  path.scores.resize(parts.held_out.size());
-  for (std::size_t i = 0; i < scores.size(); i += 2) {
-    path.scores[i / 2 / l2.size()].push_back({scores[i], scores[i + 1]});
+  path.scores.resize(held_out.size());
+  auto value = values.begin();
+  for (auto& of_part : path.scores) {
+    for (std::size_t penalty = 0; penalty < l2.size(); ++penalty, value += 2) of_part.push_back({value[0], value[1]});
   }
-  const bool each_in_turn = std::cmp_equal(parts.held_out.size(), parts.parts);
-  path.moments = std::make_shared<const Moments>(together(moments, each_in_turn ? nobody : parts.held_out.front()));
+  std::vector<const Moments*> fitted;
+  for (int i = 0; i < parts; ++i) {
+    const bool is_held = std::find(held_out.begin(), held_out.end(), i) != held_out.end();
+    if (!is_held || std::cmp_equal(held_out.size(), parts)) fitted.push_back(&moments[static_cast<std::size_t>(i)]);
+  }
+  path.moments = std::make_shared<const Moments>(moments_of_fit(fitted, bias));
   return path;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,34 +9,35 @@
 
 namespace ddp {
 
-/// What a fit is worth on the rows that were held out from it. Of sums of squares that cancel: relative to the squares
-/// of the targets' deviations, about 15 digits are right.
+/// What a fit is worth on the rows that were held out from it.
 struct RidgeScore {
-  double mse;  ///< mean over rows, weighted, and outputs
-  double r2;   ///< mean of the outputs', as scikit-learn's r2_score; of a constant one 1 when it is met, else 0
-};
-
-/// Rows in parts, some of which are held out in turn.
-struct HeldOutParts {
-  std::span<const int> part;  ///< [rows], of this rank's rows, from 0 on
-  int parts = 1;              ///< in all
-  std::vector<int> held_out;  ///< for K folds 0 … K - 1
+  double mse;  ///< the mean over rows, weighted, and outputs
+  /// The mean of the outputs' 1 - Σ w · error² / Σ w · (y - mean of these rows)², as scikit-learn's. Of a target that
+  /// is constant: 1 when it is met, as far as double can tell, else 0. NaN for less than two rows.
+  double r2;
 };
 
 struct RidgePath {
-  std::vector<std::vector<RidgeScore>> scores;  ///< [held_out][l2]
-  /// For solve_least_squares: of all rows, or, where some are in no fit, of the others.
+  std::vector<std::vector<RidgeScore>> scores;  ///< [held_out.size()][l2.size()]
+  /// For solve_least_squares: of all rows, or, when not all parts are held out, of the others.
   std::shared_ptr<const Moments> moments;
 };
 
-/// Collective. For each part that is held out, and each penalty, the fit of all other rows that minimises mean loss
-/// (of rows and outputs) + l2/2 · ‖W‖², scored on the part. The same bits on all ranks.
+/// Collective. Holds out each of the parts `held_out` in turn; for each of the penalties `l2`, the fit of all other
+/// rows that minimises mean loss + l2/2 · ‖W‖² (the mean over the fit's rows, weighted, and outputs; the bias is free),
+/// and its scores on the part's rows. The same bits on all ranks.
 ///
-/// One pass over the rows, which makes float64 sums of products for each part: parts · (in² + in · out) numbers of
-/// memory on each rank. A fit has the sums of its parts; one eigendecomposition of it, by one of the ranks, serves all
-/// penalties, and the part's own sums tell the squares of its errors without a prediction (Golub, Van Loan, Matrix
-/// Computations, 6.1.4; Hastie et al., The Elements of Statistical Learning, 3.4.1).
-[[nodiscard]] RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, const HeldOutParts& parts,
-                                         std::span<const double> l2, bool bias);
+/// `part` [rows.rows] tells the part, 0 … parts - 1, of each of this rank's rows: the folds of a cross-validation, or 0
+/// for training and 1 for validation. Throws AgreedError for values that overflow when squared, and when a part of
+/// `held_out`, or all others, have no weight.
+///
+/// One pass over the rows, one eigendecomposition for each part that is held out, and in² operations for each penalty,
+/// all in float64; memory for (parts + 6) · (in² + in · out) numbers a rank. Scores are differences of sums: the error
+/// of an mse is about 1e-15 of the mean square of the targets' deviations from the fit's mean (without a bias: from 0).
+/// The eigenvalues are those of the features as they are: what is below in · 2e-16 of the largest counts as 0, and with
+/// l2 = 0 then as a direction without weight. Features of very different sizes should be standardised.
+[[nodiscard]] RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, std::span<const int> part,
+                                         int parts, std::span<const int> held_out, std::span<const double> l2,
+                                         bool bias);
 
 }  // namespace ddp
