@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include <linear_ddp/device/gemm.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/optim/augmented_system.hpp>
@@ -41,13 +42,16 @@ Residuals residuals_of(const World& world, const LeastSquaresRows& rows, const M
                        const VectorXd& shift) {
   Residuals sums{VectorXd::Zero(rows.out), VectorXd::Zero(rows.out), MatrixXd::Zero(rows.in, rows.out)};
   agree(world, [&] {
-    RowMajorMatrix error;
+    RowMajorMatrix error, told, gradient = RowMajorMatrix::Zero(rows.in, rows.out);
     rows.each_block([&](const LeastSquaresRows::Block& block) {
       const RowMajorMatrix x =
           Eigen::Map<const RowMajorMatrix>(block.x, block.rows, rows.in).rowwise() - moments.mean_x.transpose();
       error = Eigen::Map<const RowMajorMatrix>(block.y, block.rows, rows.out).rowwise() -
               (moments.mean_y + shift).transpose();
-      error.noalias() -= x * w;
+      told.resize(block.rows, rows.out);
+      gemm::product_nt(block.rows, rows.out, rows.in, x.data(), w.data(), 0,
+                       told.data());  // by rows, w is its transpose
+      error -= told;
       if (block.weight == nullptr) {
         sums.squares += error.colwise().squaredNorm().transpose();
       } else {
@@ -56,8 +60,9 @@ Residuals residuals_of(const World& world, const LeastSquaresRows& rows, const M
         error = weight * error;
       }
       sums.mean += error.colwise().sum().transpose();
-      sums.gradient.noalias() += x.transpose() * error;
+      gemm::product_tn(rows.in, rows.out, block.rows, x.data(), error.data(), 1, gradient.data());
     });
+    sums.gradient = gradient;
   });
   for (auto* values : {&sums.squares, &sums.mean}) sum_over_ranks(world, *values);
   sum_over_ranks(world, sums.gradient);
