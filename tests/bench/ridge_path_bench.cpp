@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
   if (argc < 4) throw ddp::UseError("ridge_path_bench TABLE FOLDS L2...");
   const auto host = select_device(world, ddp::DeviceRequest::cpu);  // keeps the BLAS from threads of its own
   const auto share = ddp::read_table(world, argv[1], {}, {});
-  const ddp::LeastSquaresRows rows = rows_of(share);
+  ddp::LeastSquaresRows rows = rows_of(share);
   const int folds = std::atoi(argv[2]);
   std::vector<double> l2;
   for (int i = 3; i < argc; ++i) l2.push_back(std::atof(argv[i]));
@@ -34,7 +34,8 @@ int main(int argc, char** argv) try {
 
   MPI_Barrier(world.comm());
   const auto begin = std::chrono::steady_clock::now();
-  const auto scores = score_ridge_path(world, rows, fold, folds, all, l2, true);
+  const ddp::RidgePath path(world, rows, fold, folds);
+  const auto scores = path.scores(all, l2, true);
   const auto scored = std::chrono::steady_clock::now();
   std::vector<double> r2(l2.size(), 0);
   for (const auto& of_fold : scores) {
@@ -42,6 +43,7 @@ int main(int argc, char** argv) try {
   }
   const auto best = static_cast<std::size_t>(std::max_element(r2.begin(), r2.end()) - r2.begin());
   const double lambda = l2[best] / 2 * static_cast<double>(share.total_rows * rows.out);
+  rows.moments = path.moments(all, true);
   const auto solution = solve_least_squares(world, rows, {.ridge = lambda});
   const auto end = std::chrono::steady_clock::now();
   if (world.rank() == 0) {

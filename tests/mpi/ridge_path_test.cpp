@@ -273,6 +273,35 @@ TEST(RidgePath, AgreesWithScikitLearnOnLinnerud) {
                         {343.6478424210366, -1.919039412509342}}});
 }
 
+/// With moments from the path, of rows that its parts are: the solution is the rows' own.
+TEST(RidgePath, ItsMomentsSaveTheSolutionAPass) {
+  Table table = random_table(120, 5, 2, 4);
+  table.x.col(3).setConstant(0.1);
+  for (const bool bias : {true, false}) {
+    const TableShare own = table.share();
+    LeastSquaresRows rows = rows_of(own);
+    const LeastSquaresOptions options{.bias = bias, .ridge = 0.5};
+    const auto right = solve_least_squares(world(), rows, options);
+    rows.moments = RidgePath(world(), rows, std::span(table.part).subspan(static_cast<std::size_t>(own.first_row)), 4)
+                       .moments(std::array{0, 1, 2, 3}, bias);
+    int passes = 0;
+    rows.each_block = [&passes, each_block = rows.each_block](const auto& visit) {
+      ++passes;
+      each_block(visit);
+    };
+    const auto solution = solve_least_squares(world(), rows, options);
+    EXPECT_EQ(passes, 1 + solution.refinements);  // each has the residuals
+    // Refined until the change is 16 roundings, times the condition.
+    const double tolerance = 1e-14 * right.condition;
+    for (std::size_t i = 0; i < right.weight.size(); ++i) {
+      EXPECT_NEAR(solution.weight[i], right.weight[i], tolerance) << i;
+    }
+    for (std::size_t i = 0; i < right.bias.size(); ++i) {
+      EXPECT_NEAR(solution.bias[i], right.bias[i], 100 * tolerance);
+    }
+  }
+}
+
 TEST(RidgePath, RefusesWhatCannotBeScored) {
   Table table = random_table(10, 2, 1, 2);
   table.part.assign(10, 1);

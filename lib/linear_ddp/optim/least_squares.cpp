@@ -79,7 +79,10 @@ struct Scaled {
 class Solver {
  public:
   Solver(const World& world, const LeastSquaresRows& rows, const LeastSquaresOptions& options)
-      : world_(world), rows_(rows), options_(options), moments_(moments_of(world, rows, options.bias)) {
+      : world_(world),
+        rows_(rows),
+        options_(options),
+        moments_(rows.moments ? *rows.moments : moments_of(world, rows, options.bias)) {
     if (!options.bias) {
       moments_.mean_x.setZero();
       moments_.mean_y.setZero();

@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include <linear_ddp/launch/world.hpp>
 
 namespace ddp {
+
+struct Moments;
 
 /// This rank's rows of a table, of which the ranks have the same columns.
 struct LeastSquaresRows {
@@ -19,6 +22,8 @@ struct LeastSquaresRows {
   std::int64_t rows = 0, in = 0, out = 0;
   /// Calls visit with all rows, a block at a time and always in the same order. May throw.
   std::function<void(const std::function<void(const Block&)>& visit)> each_block;
+  /// Of all ranks' rows, where RidgePath has them: that saves solve_least_squares a pass.
+  std::shared_ptr<const Moments> moments = nullptr;
 };
 
 struct LeastSquaresOptions {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/device/gemm.hpp>
@@ -65,8 +66,11 @@ void expect_rows(const std::vector<Moments>& parts, std::span<const int> held_ou
   }
 }
 
-/// Of the rows of several parts, with deviations from `centre`'s means, else from their own; those are the result's.
-Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) {
+/// Of the rows of several parts, with deviations from the given means, else from their own.
+struct Means {
+  const VectorXd &x, &y;
+};
+Moments joined(const std::vector<const Moments*>& parts, const std::optional<Means>& given) {
   Moments all;
   VectorXd sum_x = VectorXd::Zero(parts.front()->mean_x.size()), sum_y = VectorXd::Zero(parts.front()->mean_y.size());
   for (const Moments* part : parts) {
@@ -76,8 +80,8 @@ Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) 
     sum_x += part->weight * part->mean_x;
     sum_y += part->weight * part->mean_y;
   }
-  all.mean_x = centre != nullptr ? centre->mean_x : VectorXd(sum_x / all.weight);
-  all.mean_y = centre != nullptr ? centre->mean_y : VectorXd(sum_y / all.weight);
+  all.mean_x = given ? given->x : VectorXd(sum_x / all.weight);
+  all.mean_y = given ? given->y : VectorXd(sum_y / all.weight);
   const Index in = all.mean_x.size(), out = all.mean_y.size();
   all.xx = MatrixXd::Zero(in, in);
   all.xy = MatrixXd::Zero(in, out);
@@ -92,8 +96,9 @@ Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) 
     apart_x.col(count) = std::sqrt(part->weight) * (part->mean_x - all.mean_x);
     apart_y.col(count++) = std::sqrt(part->weight) * (part->mean_y - all.mean_y);
   }
-  gemm::product_tn(in, in, count, apart_x.data(), apart_x.data(), 1, all.xx.data());
-  gemm::product_tn(out, in, count, apart_y.data(), apart_x.data(), 1, all.xy.data());
+  // Not by the BLAS, whose sums may differ from CPU to CPU: the ranks must have the same.
+  all.xx.noalias() += apart_x.leftCols(count) * apart_x.leftCols(count).transpose();
+  all.xy.noalias() += apart_x.leftCols(count) * apart_y.leftCols(count).transpose();
   all.yy += apart_y.leftCols(count).cwiseAbs2().rowwise().sum();
   return all;
 }
@@ -146,22 +151,28 @@ class HeldOut {
   VectorXd yy_;
 };
 
+/// As a fit of these rows needs them.
+Moments fitted(const std::vector<const Moments*>& parts, bool bias) {
+  const VectorXd zero_x = VectorXd::Zero(parts.front()->mean_x.size()),
+                 zero_y = VectorXd::Zero(parts.front()->mean_y.size());
+  if (!bias) return joined(parts, Means{zero_x, zero_y});
+  Moments moments = joined(parts, std::nullopt);
+  clear_constants(moments);
+  return moments;
+}
+
 std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t held_out, std::span<const double> l2,
                                   bool bias) {
   const Moments& part = parts[held_out];
-  const Index in = part.xy.rows(), out = part.xy.cols();
-  Moments zero;
-  zero.mean_x = VectorXd::Zero(in);
-  zero.mean_y = VectorXd::Zero(out);
+  const Index out = part.xy.cols();
   std::vector<const Moments*> others;
   for (const Moments& other : parts) {
     if (&other != &part) others.push_back(&other);
   }
-  Moments fit = joined(others, bias ? nullptr : &zero);
-  if (bias) clear_constants(fit);
+  const Moments fit = fitted(others, bias);
   const auto of_outputs = static_cast<double>(out);
   const VectorXd lambdas = Eigen::Map<const VectorXd>(l2.data(), std::ssize(l2)) * (fit.weight * of_outputs / 2);
-  const HeldOut fits(fit, joined({&part}, &fit), lambdas);
+  const HeldOut fits(fit, joined({&part}, Means{fit.mean_x, fit.mean_y}), lambdas);
 
   const VectorXd noise = (16 * epsilon * part.mean_y).cwiseAbs2() * part.weight;
   const VectorXd mse = fits.errors(VectorXd::Ones(out)) / (part.weight * of_outputs);
@@ -183,31 +194,46 @@ std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t
 
 }  // namespace
 
-std::vector<std::vector<RidgeScore>> score_ridge_path(const World& world, const LeastSquaresRows& rows,
-                                                      std::span<const int> part, int parts,
-                                                      std::span<const int> held_out, std::span<const double> l2,
-                                                      bool bias) {
-  const std::vector<Moments> moments = moments_of_parts(world, rows, part, parts);
-  expect_rows(moments, held_out);
+RidgePath::RidgePath(const World& world, const LeastSquaresRows& rows, std::span<const int> part, int parts)
+    : world_(world), parts_(moments_of_parts(world, rows, part, parts)) {}
+
+RidgePath::~RidgePath() = default;
+
+std::vector<std::vector<RidgeScore>> RidgePath::scores(std::span<const int> held_out, std::span<const double> l2,
+                                                       bool bias) const {
+  expect_rows(parts_, held_out);
   // A fold is one rank's work; the others add 0 to its scores.
   std::vector<double> values(2 * held_out.size() * l2.size(), 0);
-  agree(world, [&] {
-    for (auto fold = static_cast<std::size_t>(world.rank()); fold < held_out.size();
-         fold += static_cast<std::size_t>(world.size())) {
+  agree(world_, [&] {
+    for (auto fold = static_cast<std::size_t>(world_.rank()); fold < held_out.size();
+         fold += static_cast<std::size_t>(world_.size())) {
       auto value = values.begin() + static_cast<std::ptrdiff_t>(2 * fold * l2.size());
-      for (const RidgeScore& score : scores_of(moments, static_cast<std::size_t>(held_out[fold]), l2, bias)) {
+      for (const RidgeScore& score : scores_of(parts_, static_cast<std::size_t>(held_out[fold]), l2, bias)) {
         *value++ = score.mse;
         *value++ = score.r2;
       }
     }
   });
-  sum_over_ranks(world, values);
+  sum_over_ranks(world_, values);
   std::vector<std::vector<RidgeScore>> scores(held_out.size());
   auto value = values.begin();
   for (auto& of_part : scores) {
     for (std::size_t penalty = 0; penalty < l2.size(); ++penalty, value += 2) of_part.push_back({value[0], value[1]});
   }
   return scores;
+}
+
+std::shared_ptr<const Moments> RidgePath::moments(std::span<const int> parts, bool bias) const {
+  std::vector<const Moments*> chosen;
+  for (const int part : parts) chosen.push_back(&parts_.at(static_cast<std::size_t>(part)));
+  return std::make_shared<Moments>(fitted(chosen, bias));
+}
+
+std::vector<std::vector<RidgeScore>> score_ridge_path(const World& world, const LeastSquaresRows& rows,
+                                                      std::span<const int> part, int parts,
+                                                      std::span<const int> held_out, std::span<const double> l2,
+                                                      bool bias) {
+  return RidgePath(world, rows, part, parts).scores(held_out, l2, bias);
 }
 
 }  // namespace ddp
