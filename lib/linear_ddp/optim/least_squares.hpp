@@ -54,9 +54,10 @@ struct LeastSquaresSolution {
 /// Collective. The w and b that minimise Σ weight · ‖y - W x - b‖² + λ · ‖W‖² over all ranks' rows, all sums in
 /// float64; of several minima the one with the smallest ‖W‖. The same bits on all ranks.
 ///
-/// Normal equations of centred columns, by Cholesky, corrected with residuals of the rows until that changes nothing;
-/// where the columns are nearly dependent (condition above 10⁶), QR over the ranks. With extra_precise: QR, refined to
-/// the last digit (see solve_augmented). Throws AgreedError for values that overflow when squared.
+/// Normal equations of centred columns, by Cholesky, corrected with residuals of the rows until that changes nothing
+/// (or at once, where the condition below 16 says that it would not, and the targets are not nearly met); where the
+/// columns are nearly dependent (condition above 10⁶), QR over the ranks. With extra_precise: QR, refined to the last
+/// digit (see solve_augmented). Throws AgreedError for values that overflow when squared.
 [[nodiscard]] LeastSquaresSolution solve_least_squares(const World& world, const LeastSquaresRows& rows,
                                                        const LeastSquaresOptions& options);
 
