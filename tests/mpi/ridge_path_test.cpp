@@ -170,6 +170,16 @@ TEST(RidgePath, DependentAndConstantFeatures) {
   }
 }
 
+/// A feature of 10⁻³ beside one of 10⁶: in the eigenvalues of both, nothing would be left of the small one's.
+TEST(RidgePath, FeaturesOfVeryDifferentSizes) {
+  Table table = random_table(90, 4, 2, 3);
+  table.x.col(0) *= 1e-3;
+  table.x.col(1) *= 1e6;
+  expect_reference(table, {0, 1, 2}, {0, 1e-9, 1e-3, 10});
+  table.x.col(3).setConstant(7);
+  expect_reference(table, {0, 1, 2}, {0, 1e-9, 1e-3, 10});
+}
+
 /// The first part's features and targets are 10⁸ times those of the others: a difference of all rows' sums and the
 /// part's would leave nothing of the others. (The errors are 1 % of the squares of which they are the difference.)
 TEST(RidgePath, HeldOutRowsLeaveNoTraceInTheFit) {

@@ -9,9 +9,8 @@
 #include <optional>
 
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/device/gemm.hpp>
-#include <linear_ddp/device/symmetric_eigen.hpp>
 #include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/optim/held_out_errors.hpp>
 #include <linear_ddp/optim/moments.hpp>
 
 namespace ddp {
@@ -103,54 +102,6 @@ Moments joined(const std::vector<const Moments*>& parts, const std::optional<Mea
   return all;
 }
 
-/// The fits to some rows, one for each penalty λ, and the rows that were held out, both in the eigenbasis of the fits'
-/// features: W = Q · D · C, with C = Qᵀ · xy and D = diag(1 / (eigenvalue + λ)).
-class HeldOut {
- public:
-  /// `held` has deviations from the means of `fit`.
-  HeldOut(const Moments& fit, const Moments& held, const VectorXd& lambdas) : yy_(held.yy) {
-    const Index in = fit.xy.rows(), out = fit.xy.cols();
-    MatrixXd q = fit.xx;
-    VectorXd eigenvalues(in);
-    to_eigenvectors(std::span(q.data(), static_cast<std::size_t>(q.size())),
-                    std::span(eigenvalues.data(), static_cast<std::size_t>(in)));
-    MatrixXd half(in, in);
-    for (auto* values : {&c_, &held_xy_}) values->resize(in, out);
-    held_xx_.resize(in, in);
-    // Read by rows, a matrix of columns is its transpose.
-    gemm::product_nt(out, in, in, fit.xy.data(), q.data(), 0, c_.data());
-    gemm::product_nt(out, in, in, held.xy.data(), q.data(), 0, held_xy_.data());
-    gemm::product_nt(in, in, in, q.data(), held.xx.data(), 0, half.data());
-    gemm::product_nt(in, in, in, q.data(), half.data(), 0, held_xx_.data());
-
-    const double nothing = epsilon * static_cast<double>(in) * eigenvalues.cwiseAbs().maxCoeff();
-    factors_ = MatrixXd::NullaryExpr(in, lambdas.size(), [&](Index i, Index penalty) {
-      const double value = std::max(eigenvalues[i], 0.0) + lambdas[penalty];
-      return value > nothing ? 1 / value : 0;
-    });
-  }
-
-  /// For each penalty Σ scaleₜ · (sum of squared errors of target t). With d for D's diagonal, that is
-  /// Σ scaleₜ · yyₜ - 2 · dᵀ · (C ∘ Qᵀ · held xy) · scale + dᵀ · (Qᵀ · held xx · Q ∘ C · diag(scale) · Cᵀ) · d.
-  [[nodiscard]] VectorXd errors(const VectorXd& scale) const {
-    const Index in = c_.rows(), out = c_.cols();
-    const MatrixXd scaled = c_ * scale.cwiseSqrt().asDiagonal();
-    MatrixXd square = MatrixXd::Zero(in, in);
-    gemm::add_gram(in, out, scaled.data(), square.data());  // of columns, the upper triangle
-    square = square.cwiseProduct(held_xx_);
-    const VectorXd linear = c_.cwiseProduct(held_xy_) * scale;
-    const MatrixXd product = square.selfadjointView<Eigen::Upper>() * factors_;
-    const VectorXd of_penalties =
-        factors_.cwiseProduct(product).colwise().sum().transpose() - 2 * (factors_.transpose() * linear);
-    return (of_penalties.array() + scale.dot(yy_)).max(0);
-  }
-
- private:
-  MatrixXd factors_;                ///< [in, penalties]: D's diagonals
-  MatrixXd c_, held_xy_, held_xx_;  ///< C, Qᵀ · held xy, Qᵀ · held xx · Q
-  VectorXd yy_;
-};
-
 /// As a fit of these rows needs them.
 Moments fitted(const std::vector<const Moments*>& parts, bool bias) {
   const VectorXd zero_x = VectorXd::Zero(parts.front()->mean_x.size()),
@@ -172,16 +123,16 @@ std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t
   const Moments fit = fitted(others, bias);
   const auto of_outputs = static_cast<double>(out);
   const VectorXd lambdas = Eigen::Map<const VectorXd>(l2.data(), std::ssize(l2)) * (fit.weight * of_outputs / 2);
-  const HeldOut fits(fit, joined({&part}, Means{fit.mean_x, fit.mean_y}), lambdas);
+  const HeldOutErrors held(fit, joined({&part}, Means{fit.mean_x, fit.mean_y}), lambdas);
 
   const VectorXd noise = (16 * epsilon * part.mean_y).cwiseAbs2() * part.weight;
-  const VectorXd mse = fits.errors(VectorXd::Ones(out)) / (part.weight * of_outputs);
-  VectorXd r2 = -fits.errors((part.yy.array() > noise.array()).select(part.yy.cwiseInverse(), 0));
+  const VectorXd mse = held.of(VectorXd::Ones(out)) / (part.weight * of_outputs);
+  VectorXd r2 = -held.of((part.yy.array() > noise.array()).select(part.yy.cwiseInverse(), 0));
   for (Index target = 0; target < out; ++target) {
     if (part.yy[target] > noise[target]) {
       r2.array() += 1;
     } else {
-      r2.array() += (fits.errors(VectorXd::Unit(out, target)).array() <= noise[target]).cast<double>();
+      r2.array() += (held.of(VectorXd::Unit(out, target)).array() <= noise[target]).cast<double>();
     }
   }
   std::vector<RidgeScore> scores;
