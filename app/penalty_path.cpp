@@ -79,6 +79,7 @@ PenaltyPath ridge_path(const World& world, const TrainOptions& options, const Tr
   const TableShare& training = tables.training;
   LeastSquaresRows rows = rows_of(training);
   std::vector<int> part, held_out{1};
+  std::vector<int> fitted{0};
   int parts = 2;  // training and validation rows
   if (options.folds) {
     const auto fold = agree(world, [&] { return folds_of_rows(options, training.total_rows); });
@@ -88,6 +89,7 @@ PenaltyPath ridge_path(const World& world, const TrainOptions& options, const Tr
     parts = static_cast<int>(*options.folds);
     held_out.resize(static_cast<std::size_t>(parts));
     std::iota(held_out.begin(), held_out.end(), 0);
+    fitted = held_out;
   } else {
     const LeastSquaresRows valid = rows_of(*tables.valid);
     part.assign(static_cast<std::size_t>(training.rows), 0);
@@ -98,12 +100,13 @@ PenaltyPath ridge_path(const World& world, const TrainOptions& options, const Tr
       second(visit);
     };
   }
-  const RidgePath ridge = score_ridge_path(world, rows, part, parts, held_out, options.l2_path, options.bias);
-  PenaltyPath path{options.l2_path, {}, ridge.moments};
-  for (const auto& fold : ridge.scores) {
+  const RidgePath ridge(world, rows, part, parts);
+  PenaltyPath path{options.l2_path, {}, {}};
+  for (const auto& fold : ridge.scores(held_out, options.l2_path, options.bias)) {
     auto& scores = path.scores.emplace_back();
     for (const RidgeScore& score : fold) scores.push_back({score.mse, score.r2});
   }
+  path.moments = ridge.moments(fitted, options.bias);
   return path;
 }
 

@@ -185,8 +185,9 @@ void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, 
   const double ridge = l2 / 2 * weight * static_cast<double>(targets);
   const auto solution = [&] {
     const Watchdog::Watch solving(watchdog, "solving of least squares", 0);
-    return solve_least_squares(world, rows_of(table),
-                               {options.bias, ridge, options.precision == "fp64", options.summary, moments});
+    LeastSquaresRows rows = rows_of(table);
+    rows.moments = moments;
+    return solve_least_squares(world, rows, {options.bias, ridge, options.precision == "fp64", options.summary});
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!solution.converged) {

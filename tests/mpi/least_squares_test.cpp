@@ -155,6 +155,32 @@ TEST(LeastSquares, AgreesWithTheSvd) {
   }
 }
 
+/// Where columns are far from dependent, the rows are read once, unless next to nothing of the targets is left.
+TEST(LeastSquares, SquaresLeftAreThoseOfTheRows) {
+  for (const double noise : {1.0, 1e-5}) {
+    Table table = random_table(200, 4, 2);
+    const MatrixXd exact = table.x * MatrixXd::Ones(4, 2);
+    table.y = exact + noise * (table.y - exact);
+    const TableShare share = table.share();
+    LeastSquaresRows rows = rows_of(share);
+    int passes = 0;
+    rows.each_block = [&passes, each_block = rows.each_block](const auto& visit) {
+      ++passes;
+      each_block(visit);
+    };
+    const auto solution = solve_least_squares(world(), rows, {.ridge = 2});
+    EXPECT_LE(solution.condition, 16);
+    EXPECT_TRUE(solution.converged);
+    EXPECT_EQ(passes, noise == 1 ? 1 : 2 + solution.refinements);
+    const Reference right(table, true, 2);
+    expect_near(solution, right, 1e-14);
+    const MatrixXd errors = (table.y - table.x * right.w).rowwise() - right.bias.transpose();
+    for (Eigen::Index o = 0; o < 2; ++o) {
+      EXPECT_GE(digits(solution.square_sums[static_cast<std::size_t>(o)], errors.col(o).squaredNorm()), 11);
+    }
+  }
+}
+
 TEST(LeastSquares, NormalEquationsAreCorrectedWithTheRows) {
   Table table = random_table(300, 5, 1);
   table.x.col(4) = table.x.col(3) + 1e-5 * table.x.col(4);  // a condition of 10⁵: its square leaves 6 digits

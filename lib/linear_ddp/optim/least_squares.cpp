@@ -12,6 +12,7 @@
 #include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/optim/augmented_system.hpp>
 #include <linear_ddp/optim/moments.hpp>
+#include <linear_ddp/optim/residuals.hpp>
 #include <linear_ddp/optim/scaled_columns.hpp>
 #include "linear_ddp/device/gemm.hpp"
 
@@ -28,43 +29,11 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Above, the error of normal equations, whose condition is its square, is not made good by a few corrections.
 constexpr double most_for_normal_equations = 1e6;
+/// Below, a correction of normal equations is less than what they stop at, and where a fit leaves more than this share
+/// of the targets' squares, what it leaves is known to 12 digits without the rows.
+constexpr double least_for_corrections = 16, least_left_of_targets = 1e-3;
 /// Above, a last place of the columns decides about the first one of the solution.
 constexpr double most_solvable = 1e15;
-
-/// The sums of squares of the residuals, and their products with the features.
-struct Residuals {
-  VectorXd squares, mean;
-  RowMajorMatrix gradient;  ///< [in, out]
-};
-
-/// Collective, one pass.
-Residuals residuals_of(const World& world, const LeastSquaresRows& rows, const Moments& moments, const MatrixXd& w,
-                       const VectorXd& shift) {
-  Residuals sums{VectorXd::Zero(rows.out), VectorXd::Zero(rows.out), RowMajorMatrix::Zero(rows.in, rows.out)};
-  const MatrixXd minus_w = -w;  // by columns: each output's weights together
-  agree(world, [&] {
-    RowMajorMatrix x, error;
-    rows.each_block([&](const LeastSquaresRows::Block& block) {
-      x = Eigen::Map<const RowMajorMatrix>(block.x, block.rows, rows.in).rowwise() - moments.mean_x.transpose();
-      error = Eigen::Map<const RowMajorMatrix>(block.y, block.rows, rows.out).rowwise() -
-              (moments.mean_y + shift).transpose();
-      gemm::product_nt(block.rows, rows.out, rows.in, x.data(), minus_w.data(), 1, error.data());
-      if (block.weight == nullptr) {
-        sums.squares += error.colwise().squaredNorm().transpose();
-      } else {
-        const auto weight = Eigen::Map<const VectorXd>(block.weight, block.rows).asDiagonal();
-        sums.squares += (error.cwiseAbs2().transpose() * weight).rowwise().sum();
-        error = weight * error;
-      }
-      sums.mean += error.colwise().sum().transpose();
-      gemm::product_tn(rows.in, rows.out, block.rows, x.data(), error.data(), 1, sums.gradient.data());
-    });
-  });
-  for (auto* values : {&sums.squares, &sums.mean}) sum_over_ranks(world, *values);
-  sum_over_ranks(world, sums.gradient);
-  sums.mean /= moments.weight;
-  return sums;
-}
 
 /// The solution in the columns' scale, and the triangle whose product with itself is their Gram matrix.
 struct Scaled {
@@ -78,7 +47,7 @@ class Solver {
       : world_(world),
         rows_(rows),
         options_(options),
-        moments_(options.moments ? *options.moments : moments_of(world, rows, options.bias)) {
+        moments_(rows.moments ? *rows.moments : moments_of(world, rows, options.bias)) {
     if (!options.bias) {
       moments_.mean_x.setZero();
       moments_.mean_y.setZero();
@@ -113,6 +82,11 @@ class Solver {
     };
     MatrixXd w = solve(moments_.xy);
     VectorXd shift = VectorXd::Zero(rows_.out);  // what the rounding of the means leaves of the bias
+    if (needs_no_rows(w)) {
+      solution_.converged = true;
+      finish(w, shift, triangle);
+      return true;
+    }
     constexpr int most_refinements = 10;
     const double rounding = 16 * epsilon * solution_.condition;
     for (;;) {
@@ -129,6 +103,14 @@ class Solver {
       ++solution_.refinements;
     }
     finish(w, shift, triangle);
+    return true;
+  }
+
+  bool needs_no_rows(const MatrixXd& w) {
+    if (!(solution_.condition <= least_for_corrections)) return false;
+    const VectorXd left = moments_.yy - w.cwiseProduct(moments_.xy + options_.ridge * w).colwise().sum().transpose();
+    if ((left.array() < least_left_of_targets * moments_.yy.array()).any()) return false;
+    solution_.square_sums.assign(left.begin(), left.end());
     return true;
   }
 

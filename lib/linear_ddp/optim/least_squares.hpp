@@ -10,6 +10,8 @@
 
 namespace ddp {
 
+struct Moments;  ///< sums over the rows, which solvers share
+
 /// This rank's rows of a table, of which the ranks have the same columns.
 struct LeastSquaresRows {
   /// Some rows: x [rows, in] and y [rows, out], row-major; weight [rows], or null for all 1.
@@ -20,17 +22,15 @@ struct LeastSquaresRows {
   std::int64_t rows = 0, in = 0, out = 0;
   /// Calls visit with all rows, a block at a time and always in the same order. May throw.
   std::function<void(const std::function<void(const Block&)>& visit)> each_block;
+  /// Of all ranks' rows, where RidgePath has them: that saves solve_least_squares a pass.
+  std::shared_ptr<const Moments> moments = nullptr;
 };
-
-/// Sums over the rows, which solvers share.
-struct Moments;
 
 struct LeastSquaresOptions {
   bool bias = true;
   double ridge = 0;            ///< λ ≥ 0
   bool extra_precise = false;  ///< every digit of double, at the price of this rank's rows twice in memory
   bool standard_errors = false;
-  std::shared_ptr<const Moments> moments{};  ///< of the rows, when they are known already
 };
 
 struct LeastSquaresSolution {
@@ -54,9 +54,10 @@ struct LeastSquaresSolution {
 /// Collective. The w and b that minimise Σ weight · ‖y - W x - b‖² + λ · ‖W‖² over all ranks' rows, all sums in
 /// float64; of several minima the one with the smallest ‖W‖. The same bits on all ranks.
 ///
-/// Normal equations of centred columns, by Cholesky, corrected with residuals of the rows until that changes nothing;
-/// where the columns are nearly dependent (condition above 10⁶), QR over the ranks. With extra_precise: QR, refined to
-/// the last digit (see solve_augmented). Throws AgreedError for values that overflow when squared.
+/// Normal equations of centred columns, by Cholesky, corrected with residuals of the rows until that changes nothing
+/// (or at once, where the condition below 16 says that it would not, and the targets are not nearly met); where the
+/// columns are nearly dependent (condition above 10⁶), QR over the ranks. With extra_precise: QR, refined to the last
+/// digit (see solve_augmented). Throws AgreedError for values that overflow when squared.
 [[nodiscard]] LeastSquaresSolution solve_least_squares(const World& world, const LeastSquaresRows& rows,
                                                        const LeastSquaresOptions& options);
 

@@ -122,8 +122,9 @@ Moments moments_of(const World& world, const LeastSquaresRows& rows, bool bias) 
 }
 
 void expect_finite(const Moments& moments) {
+  if (moments.xx.allFinite() && moments.xy.allFinite()) return;
   for (Index column = 0; column < moments.xx.rows(); ++column) {
-    if (std::isfinite(moments.xx(column, column)) && moments.xy.row(column).allFinite()) continue;
+    if (moments.xx.col(column).allFinite() && moments.xy.row(column).allFinite()) continue;
     throw AgreedError(Status::wrong_use,
                       fmt::format("feature {} (from 0), or a target, has values so large that their squares overflow; "
                                   "rescale it",

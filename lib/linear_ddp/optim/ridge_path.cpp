@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/device/gemm.hpp>
-#include <linear_ddp/device/symmetric_eigen.hpp>
 #include <linear_ddp/launch/agree.hpp>
+#include <linear_ddp/optim/held_out_errors.hpp>
 #include <linear_ddp/optim/moments.hpp>
 
 namespace ddp {
@@ -65,8 +65,11 @@ void expect_rows(const std::vector<Moments>& parts, std::span<const int> held_ou
   }
 }
 
-/// Of the rows of several parts, with deviations from `centre`'s means, else from their own; those are the result's.
-Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) {
+/// Of the rows of several parts, with deviations from the given means, else from their own.
+struct Means {
+  const VectorXd &x, &y;
+};
+Moments joined(const std::vector<const Moments*>& parts, const std::optional<Means>& given) {
   Moments all;
   VectorXd sum_x = VectorXd::Zero(parts.front()->mean_x.size()), sum_y = VectorXd::Zero(parts.front()->mean_y.size());
   for (const Moments* part : parts) {
@@ -76,8 +79,8 @@ Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) 
     sum_x += part->weight * part->mean_x;
     sum_y += part->weight * part->mean_y;
   }
-  all.mean_x = centre != nullptr ? centre->mean_x : VectorXd(sum_x / all.weight);
-  all.mean_y = centre != nullptr ? centre->mean_y : VectorXd(sum_y / all.weight);
+  all.mean_x = given ? given->x : VectorXd(sum_x / all.weight);
+  all.mean_y = given ? given->y : VectorXd(sum_y / all.weight);
   const Index in = all.mean_x.size(), out = all.mean_y.size();
   all.xx = MatrixXd::Zero(in, in);
   all.xy = MatrixXd::Zero(in, out);
@@ -92,71 +95,22 @@ Moments joined(const std::vector<const Moments*>& parts, const Moments* centre) 
     apart_x.col(count) = std::sqrt(part->weight) * (part->mean_x - all.mean_x);
     apart_y.col(count++) = std::sqrt(part->weight) * (part->mean_y - all.mean_y);
   }
-  gemm::product_tn(in, in, count, apart_x.data(), apart_x.data(), 1, all.xx.data());
-  gemm::product_tn(out, in, count, apart_y.data(), apart_x.data(), 1, all.xy.data());
+  // Not by the BLAS, whose sums may differ from CPU to CPU: the ranks must have the same.
+  all.xx.noalias() += apart_x.leftCols(count) * apart_x.leftCols(count).transpose();
+  all.xy.noalias() += apart_x.leftCols(count) * apart_y.leftCols(count).transpose();
   all.yy += apart_y.leftCols(count).cwiseAbs2().rowwise().sum();
   return all;
 }
 
-Moments moments_of_fit(const std::vector<const Moments*>& parts, bool bias) {
-  if (bias) {
-    Moments fit = joined(parts, nullptr);
-    clear_constants(fit);
-    return fit;
-  }
-  Moments zero;
-  zero.mean_x = VectorXd::Zero(parts.front()->mean_x.size());
-  zero.mean_y = VectorXd::Zero(parts.front()->mean_y.size());
-  return joined(parts, &zero);
+/// As a fit of these rows needs them.
+Moments fitted(const std::vector<const Moments*>& parts, bool bias) {
+  const VectorXd zero_x = VectorXd::Zero(parts.front()->mean_x.size()),
+                 zero_y = VectorXd::Zero(parts.front()->mean_y.size());
+  if (!bias) return joined(parts, Means{zero_x, zero_y});
+  Moments moments = joined(parts, std::nullopt);
+  clear_constants(moments);
+  return moments;
 }
-
-/// The fits to some rows, one for each penalty λ, and the rows that were held out, both in the eigenbasis of the fits'
-/// features: W = Q · D · C, with C = Qᵀ · xy and D = diag(1 / (eigenvalue + λ)).
-class HeldOut {
- public:
-  /// `held` has deviations from the means of `fit`.
-  HeldOut(const Moments& fit, const Moments& held, const VectorXd& lambdas) : yy_(held.yy) {
-    const Index in = fit.xy.rows(), out = fit.xy.cols();
-    MatrixXd q = fit.xx;
-    VectorXd eigenvalues(in);
-    to_eigenvectors(std::span(q.data(), static_cast<std::size_t>(q.size())),
-                    std::span(eigenvalues.data(), static_cast<std::size_t>(in)));
-    MatrixXd half(in, in);
-    for (auto* values : {&c_, &held_xy_}) values->resize(in, out);
-    held_xx_.resize(in, in);
-    // Read by rows, a matrix of columns is its transpose.
-    gemm::product_nt(out, in, in, fit.xy.data(), q.data(), 0, c_.data());
-    gemm::product_nt(out, in, in, held.xy.data(), q.data(), 0, held_xy_.data());
-    gemm::product_nt(in, in, in, q.data(), held.xx.data(), 0, half.data());
-    gemm::product_nt(in, in, in, q.data(), half.data(), 0, held_xx_.data());
-
-    const double nothing = epsilon * static_cast<double>(in) * eigenvalues.cwiseAbs().maxCoeff();
-    factors_ = MatrixXd::NullaryExpr(in, lambdas.size(), [&](Index i, Index penalty) {
-      const double value = std::max(eigenvalues[i], 0.0) + lambdas[penalty];
-      return value > nothing ? 1 / value : 0;
-    });
-  }
-
-  /// For each penalty Σ scaleₜ · (sum of squared errors of target t). With d for D's diagonal, that is
-  /// Σ scaleₜ · yyₜ - 2 · dᵀ · (C ∘ Qᵀ · held xy) · scale + dᵀ · (Qᵀ · held xx · Q ∘ C · diag(scale) · Cᵀ) · d.
-  [[nodiscard]] VectorXd errors(const VectorXd& scale) const {
-    const Index in = c_.rows(), out = c_.cols();
-    const MatrixXd scaled = c_ * scale.cwiseSqrt().asDiagonal();
-    MatrixXd square = MatrixXd::Zero(in, in);
-    gemm::add_gram(in, out, scaled.data(), square.data());  // of columns, the upper triangle
-    square = square.cwiseProduct(held_xx_);
-    const VectorXd linear = c_.cwiseProduct(held_xy_) * scale;
-    const MatrixXd product = square.selfadjointView<Eigen::Upper>() * factors_;
-    const VectorXd of_penalties =
-        factors_.cwiseProduct(product).colwise().sum().transpose() - 2 * (factors_.transpose() * linear);
-    return (of_penalties.array() + scale.dot(yy_)).max(0);
-  }
-
- private:
-  MatrixXd factors_;                ///< [in, penalties]: D's diagonals
-  MatrixXd c_, held_xy_, held_xx_;  ///< C, Qᵀ · held xy, Qᵀ · held xx · Q
-  VectorXd yy_;
-};
 
 std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t held_out, std::span<const double> l2,
                                   bool bias) {
@@ -166,19 +120,19 @@ std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t
   for (const Moments& other : parts) {
     if (&other != &part) others.push_back(&other);
   }
-  const Moments fit = moments_of_fit(others, bias);
+  const Moments fit = fitted(others, bias);
   const auto of_outputs = static_cast<double>(out);
   const VectorXd lambdas = Eigen::Map<const VectorXd>(l2.data(), std::ssize(l2)) * (fit.weight * of_outputs / 2);
-  const HeldOut fits(fit, joined({&part}, &fit), lambdas);
+  const HeldOutErrors held(fit, joined({&part}, Means{fit.mean_x, fit.mean_y}), lambdas);
 
   const VectorXd noise = (16 * epsilon * part.mean_y).cwiseAbs2() * part.weight;
-  const VectorXd mse = fits.errors(VectorXd::Ones(out)) / (part.weight * of_outputs);
-  VectorXd r2 = -fits.errors((part.yy.array() > noise.array()).select(part.yy.cwiseInverse(), 0));
+  const VectorXd mse = held.of(VectorXd::Ones(out)) / (part.weight * of_outputs);
+  VectorXd r2 = -held.of((part.yy.array() > noise.array()).select(part.yy.cwiseInverse(), 0));
   for (Index target = 0; target < out; ++target) {
     if (part.yy[target] > noise[target]) {
       r2.array() += 1;
     } else {
-      r2.array() += (fits.errors(VectorXd::Unit(out, target)).array() <= noise[target]).cast<double>();
+      r2.array() += (held.of(VectorXd::Unit(out, target)).array() <= noise[target]).cast<double>();
     }
   }
   std::vector<RidgeScore> scores;
@@ -191,36 +145,39 @@ std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t
 
 }  // namespace
 
-RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, std::span<const int> part, int parts,
-                           std::span<const int> held_out, std::span<const double> l2, bool bias) {
-  const std::vector<Moments> moments = moments_of_parts(world, rows, part, parts);
-  expect_rows(moments, held_out);
+RidgePath::RidgePath(const World& world, const LeastSquaresRows& rows, std::span<const int> part, int parts)
+    : world_(world), parts_(moments_of_parts(world, rows, part, parts)) {}
+
+RidgePath::~RidgePath() = default;
+
+std::vector<std::vector<RidgeScore>> RidgePath::scores(std::span<const int> held_out, std::span<const double> l2,
+                                                       bool bias) const {
+  expect_rows(parts_, held_out);
   // A fold is one rank's work; the others add 0 to its scores.
   std::vector<double> values(2 * held_out.size() * l2.size(), 0);
-  agree(world, [&] {
-    for (auto fold = static_cast<std::size_t>(world.rank()); fold < held_out.size();
-         fold += static_cast<std::size_t>(world.size())) {
+  agree(world_, [&] {
+    for (auto fold = static_cast<std::size_t>(world_.rank()); fold < held_out.size();
+         fold += static_cast<std::size_t>(world_.size())) {
       auto value = values.begin() + static_cast<std::ptrdiff_t>(2 * fold * l2.size());
-      for (const RidgeScore& score : scores_of(moments, static_cast<std::size_t>(held_out[fold]), l2, bias)) {
+      for (const RidgeScore& score : scores_of(parts_, static_cast<std::size_t>(held_out[fold]), l2, bias)) {
         *value++ = score.mse;
         *value++ = score.r2;
       }
     }
   });
-  sum_over_ranks(world, values);
-  RidgePath path;
-  path.scores.resize(held_out.size());
+  sum_over_ranks(world_, values);
+  std::vector<std::vector<RidgeScore>> scores(held_out.size());
   auto value = values.begin();
-  for (auto& of_part : path.scores) {
+  for (auto& of_part : scores) {
     for (std::size_t penalty = 0; penalty < l2.size(); ++penalty, value += 2) of_part.push_back({value[0], value[1]});
   }
-  std::vector<const Moments*> fitted;
-  for (int i = 0; i < parts; ++i) {
-    const bool is_held = std::find(held_out.begin(), held_out.end(), i) != held_out.end();
-    if (!is_held || std::cmp_equal(held_out.size(), parts)) fitted.push_back(&moments[static_cast<std::size_t>(i)]);
-  }
-  path.moments = std::make_shared<const Moments>(moments_of_fit(fitted, bias));
-  return path;
+  return scores;
+}
+
+std::shared_ptr<const Moments> RidgePath::moments(std::span<const int> parts, bool bias) const {
+  std::vector<const Moments*> chosen;
+  for (const int part : parts) chosen.push_back(&parts_.at(static_cast<std::size_t>(part)));
+  return std::make_shared<Moments>(fitted(chosen, bias));
 }
 
 }  // namespace ddp

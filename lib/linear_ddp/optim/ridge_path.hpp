@@ -17,27 +17,38 @@ struct RidgeScore {
   double r2;
 };
 
-struct RidgePath {
-  std::vector<std::vector<RidgeScore>> scores;  ///< [held_out.size()][l2.size()]
-  /// For solve_least_squares: of all rows, or, when not all parts are held out, of the others.
-  std::shared_ptr<const Moments> moments;
-};
+/// Fits of the rows of a table without some part of them, scored on that part, all in float64.
+class RidgePath {
+ public:
+  /// Collective, one pass over the rows. `part` [rows.rows] tells the part, 0 … parts - 1, of each of this rank's rows:
+  /// the folds of a cross-validation, or 0 for training and 1 for validation. Keeps parts · (in² + in · out) numbers on
+  /// each rank, and half as much again for a part while they are summed. Throws AgreedError for values that overflow
+  /// when squared.
+  RidgePath(const World& world, const LeastSquaresRows& rows, std::span<const int> part, int parts);
+  ~RidgePath();
+  RidgePath(const RidgePath&) = delete;
+  RidgePath& operator=(const RidgePath&) = delete;
 
-/// Collective. Holds out each of the parts `held_out` in turn; for each of the penalties `l2`, the fit of all other
-/// rows that minimises mean loss + l2/2 · ‖W‖² (the mean over the fit's rows, weighted, and outputs; the bias is free),
-/// and its scores on the part's rows. The same bits on all ranks.
-///
-/// `part` [rows.rows] tells the part, 0 … parts - 1, of each of this rank's rows: the folds of a cross-validation, or 0
-/// for training and 1 for validation. Throws AgreedError for values that overflow when squared, and when a part of
-/// `held_out`, or all others, have no weight.
-///
-/// One pass over the rows, one eigendecomposition for each part that is held out, and in² operations for each penalty,
-/// all in float64; memory for (parts + 6) · (in² + in · out) numbers a rank. Scores are differences of sums: the error
-/// of an mse is about 1e-15 of the mean square of the targets' deviations from the fit's mean (without a bias: from 0).
-/// The eigenvalues are those of the features as they are: what is below in · 2e-16 of the largest counts as 0, and with
-/// l2 = 0 then as a direction without weight. Features of very different sizes should be standardised.
-[[nodiscard]] RidgePath score_ridge_path(const World& world, const LeastSquaresRows& rows, std::span<const int> part,
-                                         int parts, std::span<const int> held_out, std::span<const double> l2,
-                                         bool bias);
+  /// Collective. Holds out each of the parts `held_out` in turn; for each of the penalties `l2`, the fit of all other
+  /// rows that minimises mean loss + l2/2 · ‖W‖² (the mean over the fit's rows, weighted, and outputs; the bias is
+  /// free), and its scores on the part's rows: [held_out.size()][l2.size()], the same bits on all ranks. Throws
+  /// AgreedError when a part, or all others, have no weight.
+  ///
+  /// One eigendecomposition a part, and then in² operations a penalty. The parts are dealt out to the ranks. Scores are
+  /// differences of sums: the error of an mse is about 1e-15 of the mean square of the targets' deviations from the
+  /// fit's mean (without a bias: from 0), times the condition of the features' products. Eigenvalues that with the
+  /// penalty's λ are below in · 2e-16 of the largest count as 0: of several fits the one with the smallest ‖W‖ is
+  /// taken. Features whose sizes differ by more than 10³ take a Cholesky decomposition a penalty, which is slower;
+  /// where they are dependent too, the small ones are lost: standardise them.
+  [[nodiscard]] std::vector<std::vector<RidgeScore>> scores(std::span<const int> held_out, std::span<const double> l2,
+                                                            bool bias) const;
+
+  /// Of the rows of some parts, which must have a weight: for LeastSquaresRows of just these rows.
+  [[nodiscard]] std::shared_ptr<const Moments> moments(std::span<const int> parts, bool bias) const;
+
+ private:
+  const World& world_;
+  std::vector<Moments> parts_;
+};
 
 }  // namespace ddp
