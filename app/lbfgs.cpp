@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
 
 #include <linear_ddp/base/available_memory.hpp>
 #include <linear_ddp/launch/agree.hpp>
@@ -32,36 +32,16 @@ LbfgsFit fit_of(const FullBatchObjective& objective, const LbfgsResult& search, 
   return {search, l2, search.last.value - penalty, penalty, search.last.evaluations * objective.rows()};
 }
 
-/// Collective. Searches that memory has room for at a time, on each rank of a host.
+/// Collective. Searches that memory, and one wide layer, have room for at a time, on each rank of a host.
 std::size_t heads_at_once(const World& world, std::int64_t numel, const LbfgsOptions& lbfgs) {
   const double vectors = 2.0 * lbfgs.history + 8;
   double room = static_cast<double>(available_memory()) / 2 / world.local_size() /
                 (vectors * sizeof(double) * static_cast<double>(numel));
   all_reduce_min(world, std::span(&room, 1));
-  constexpr double most = 256;  // wider products are no faster
-  return static_cast<std::size_t>(std::clamp(room, 1.0, most));
-}
-
-/// Collective. All penalties side by side; as many as there is room for at a time, from the strongest on, each group
-/// from where the one before it came to.
-std::vector<HeadSearch> search_path(const LbfgsRun& run, FullBatchObjective& objective, std::vector<double> start) {
-  const auto& l2 = run.options.l2_path;
-  const LbfgsOptions lbfgs = options_of(run);
-  std::vector<std::size_t> order(l2.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return l2[a] > l2[b]; });
-  const std::size_t at_once = heads_at_once(run.world, objective.numel(), lbfgs);
-  std::vector<HeadSearch> all(l2.size());
-  for (std::size_t first = 0; first < order.size(); first += at_once) {
-    std::vector<HeadSearch> group;
-    for (std::size_t i = first; i < std::min(first + at_once, order.size()); ++i) {
-      group.push_back({l2[order[i]], start});
-    }
-    minimize_together(objective, group, lbfgs);
-    for (std::size_t i = 0; i < group.size(); ++i) all[order[first + i]] = group[i];
-    start = group.back().x;
-  }
-  return all;
+  constexpr double most_weights = std::numeric_limits<std::int32_t>::max();
+  constexpr double most_heads = 256;  // wider products are no faster
+  room = std::min(room, most_weights / static_cast<double>(numel));
+  return static_cast<std::size_t>(std::clamp(room, 1.0, most_heads));
 }
 
 class PathFit {
@@ -116,7 +96,8 @@ class PathFit {
   }
 
   std::vector<HeadSearch> search(FullBatchObjective& objective) {
-    auto heads = search_path(run_, objective, start_);
+    const LbfgsOptions lbfgs = options_of(run_);
+    auto heads = minimize_path(objective, path_.l2, start_, heads_at_once(run_.world, objective.numel(), lbfgs), lbfgs);
     std::int64_t evaluations = 0;
     for (const HeadSearch& head : heads) evaluations += head.result.last.evaluations;
     rows_seen_ += evaluations * objective.rows();

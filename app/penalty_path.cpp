@@ -45,7 +45,10 @@ std::size_t PenaltyPath::best() const {
   for (std::size_t i = 0; i < l2.size(); ++i) {
     if (std::isfinite(loss(i)) && (best == l2.size() || loss(i) < loss(best))) best = i;
   }
-  if (best == l2.size()) throw Error(Status::failed, "no penalty of --l2-path has a finite loss on the rows held out");
+  if (best == l2.size())
+    throw AgreedError(Status::failed,
+                      "no penalty of --l2-path has a finite loss on the rows held out; use --standardize "
+                      "when features differ in scale");
   return best;
 }
 
@@ -123,10 +126,7 @@ void report(const PenaltyPath& path, const TrainOptions& options, double weight,
   const std::size_t best = path.best(), one_error = folds ? path.one_standard_error() : best;
   for (std::size_t i = 0; i < path.l2.size(); ++i) {
     const double error = path.standard_error(i);
-    const char* note = i == best && i == one_error ? "  best"
-                       : i == best                 ? "  best"
-                       : i == one_error            ? "  strongest within one standard error of the best"
-                                                   : "";
+    const char* note = i == best ? "  best" : i == one_error ? "  strongest within one standard error of the best" : "";
     console.line("", fmt::format("{:<12.6g} {:<12.6g} {:<12.7g} {}{:.6g}{}", path.l2[i], other_spelling(path.l2[i]),
                                  path.loss(i), folds ? fmt::format("{:<12.3g} ", error) : "", path.score(i), note));
     std::vector<double> losses;

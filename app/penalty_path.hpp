@@ -26,7 +26,7 @@ struct PenaltyPath {
   [[nodiscard]] double score(std::size_t penalty) const;
   /// Of that mean of losses, as it varies from fold to fold; NaN without folds.
   [[nodiscard]] double standard_error(std::size_t penalty) const;
-  /// With the smallest loss, that is finite; the first of equal ones. Throws Error when none is.
+  /// With the smallest loss, that is finite; the first of equal ones. Throws AgreedError when none is.
   [[nodiscard]] std::size_t best() const;
   /// The strongest penalty whose loss is within one standard error of the best one's (Breiman et al., 1984).
   [[nodiscard]] std::size_t one_standard_error() const;

@@ -146,6 +146,16 @@ TEST(Path, FoldsOfAShuffledTableAreThoseOfTheSeed) {
   }
 }
 
+TEST(Path, RanksThatCannotBeginSayItOnce) {
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "huge.csv") << "x,y\n1e30,1\n-2e30,2\n3e30,5\n1e29,3\n";
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--l2-path", "0.1,1", "--folds", "2"}}) {
+    std::vector<std::string> arguments{"--data", scratch / "huge.csv", "--optimizer", "lbfgs"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    for (const int ranks : {1, 2}) expect_refusal(ranks, arguments, 1, HasSubstr("not finite where the search begins"));
+  }
+}
+
 TEST(Path, RefusesWhatItCannotHonour) {
   const std::vector<std::vector<std::string>> wrong{
       {"--optimizer exact or lbfgs", "--l2-path", "1,2", "--folds", "3"},

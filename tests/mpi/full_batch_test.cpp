@@ -90,7 +90,7 @@ TEST_P(FullBatches, ValuesAndGradientsOfHeads) {
         const double value = right.weight.dot(error.rowwise().squaredNorm()) / losses + l2 / 2 * w.squaredNorm();
         const Matrix dy = 2 / losses * (right.weight.asDiagonal() * error);
         const Matrix dw = dy.transpose() * right.x + l2 * w, db = dy.colwise().sum();
-        EXPECT_NEAR(heads[head].value / value, 1, 1e-6);
+        EXPECT_NEAR(heads[head].value / value, 1, 1e-6);  // float outputs and gradients, of some dozen addends
         EXPECT_LE((Eigen::Map<const Matrix>(gradients[head].data(), out, in) - dw).cwiseAbs().maxCoeff(), 1e-6);
         EXPECT_LE((Eigen::Map<const Matrix>(gradients[head].data() + out * in, 1, out) - db).cwiseAbs().maxCoeff(),
                   1e-6);
@@ -128,6 +128,25 @@ TEST_P(FullBatches, HeadsThatAdvanceTogetherReachTheirOwnMinima) {
   minimize_together(objective, again, {.gradient_tolerance = 1e-6, .rounding = 1e-7});
   EXPECT_EQ(again[0].result.last.evaluations, 1) << "it is there, and drops out";
   for (std::size_t i = 0; i < heads[1].x.size(); ++i) EXPECT_NEAR(again[1].x[i], heads[1].x[i], 2e-5);
+}
+
+TEST_P(FullBatches, APathInGroupsIsThatOfAllTogether) {
+  const Dataset data = data_set();
+  const ResidentRows resident(device(), data, {}, world().rank(), world().size());
+  FullBatchObjective objective(device(), group(), {in, out, true}, {}, resident.all());
+  const std::vector<double> l2{0.1, 10, 0, 1}, start(static_cast<std::size_t>(objective.numel()), 0.5);
+  const LbfgsOptions options{.gradient_tolerance = 1e-7, .rounding = 1e-7};
+  const auto together = minimize_path(objective, l2, start, l2.size(), options);
+  for (const std::size_t at_once : {1U, 3U}) {
+    const auto groups = minimize_path(objective, l2, start, at_once, options);
+    for (std::size_t i = 0; i < l2.size(); ++i) {
+      EXPECT_EQ(groups[i].l2, l2[i]);
+      for (std::size_t j = 0; j < start.size(); ++j) EXPECT_NEAR(groups[i].x[j], together[i].x[j], 5e-6) << l2[i];
+    }
+  }
+  // The second begins where the first has come to.
+  const auto from_minimum = minimize_path(objective, std::vector{0.1, 0.1}, start, 1, options);
+  EXPECT_LT(from_minimum[1].result.last.evaluations, from_minimum[0].result.last.evaluations);
 }
 
 TEST(SelectRows, KeepsTheirOrder) {

@@ -49,7 +49,10 @@ void LbfgsSearch::stop() noexcept {
 bool LbfgsSearch::tell(double value) {
   next_.value = value;
   if (++evaluations_ == 1) {
-    if (!std::isfinite(value)) throw Error(Status::failed, "the function is not finite where the search begins");
+    if (!std::isfinite(value))
+      throw AgreedError(Status::failed,
+                        "the function is not finite where the search begins: use other first parameters "
+                        "(--init), and --standardize when features differ in scale");
     now_ = next_;
     report_ = {0, 1, value, largest(now_.gradient), 0};
     start_iteration();

@@ -15,8 +15,8 @@ struct LbfgsOptions {
   int history = 10;                  ///< pairs of steps and changes of the gradient that are kept
   double gradient_tolerance = 1e-5;  ///< ends when no component of the gradient is above, nor …
   double gradient_tolerance_of_value = std::numeric_limits<double>::infinity();  ///< … above so much of the value
-  double relative_tolerance = 0;     ///< above 0: ends when an iteration lowers the function by no more than so much
-  double rounding = 1e-15;           ///< of the function's values, of which differences below say nothing
+  double relative_tolerance = 0;  ///< above 0: ends when an iteration lowers the function by no more than so much
+  double rounding = 1e-15;        ///< of the function's values, of which differences below say nothing
 };
 
 struct LbfgsReport {
@@ -45,8 +45,8 @@ class LbfgsSearch {
   [[nodiscard]] std::span<double> point() noexcept { return next_.x; }
   /// To be filled with its gradient there.
   [[nodiscard]] std::span<double> gradient() noexcept { return next_.gradient; }
-  /// Takes its value there; true when that ends an iteration. Throws Error for a value that is not finite at the start;
-  /// not finite later, it makes the step shorter.
+  /// Takes its value there, the same on all ranks; true when that ends an iteration. Throws AgreedError for one that is
+  /// not finite at the start; not finite later, it makes the step shorter.
   bool tell(double value);
 
   /// Nothing while it goes on.

@@ -1,6 +1,7 @@
 #include <linear_ddp/training/full_batch.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace ddp {
@@ -121,6 +122,23 @@ void minimize_together(FullBatchObjective& objective, std::span<HeadSearch> head
     heads[i].x.assign(searches[i].x().begin(), searches[i].x().end());
     heads[i].result = {searches[i].report(), *searches[i].end()};
   }
+}
+
+std::vector<HeadSearch> minimize_path(FullBatchObjective& objective, std::span<const double> l2,
+                                      std::vector<double> start, std::size_t at_once, const LbfgsOptions& options) {
+  std::vector<std::size_t> order(l2.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return l2[a] > l2[b]; });
+  std::vector<HeadSearch> all(l2.size());
+  for (std::size_t first = 0; first < order.size(); first += at_once) {
+    const std::size_t end = std::min(first + at_once, order.size());
+    std::vector<HeadSearch> group;
+    for (std::size_t i = first; i < end; ++i) group.push_back({l2[order[i]], start});
+    minimize_together(objective, group, options);
+    start = group.back().x;
+    for (std::size_t i = first; i < end; ++i) all[order[i]] = std::move(group[i - first]);
+  }
+  return all;
 }
 
 LbfgsResult train_by_lbfgs(FullBatchObjective& objective, Model& model, const LbfgsTrainerOptions& options,

@@ -70,6 +70,12 @@ struct HeadSearch {
 void minimize_together(FullBatchObjective& objective, std::span<HeadSearch> heads, const LbfgsOptions& options,
                        const std::function<bool(std::size_t head, const LbfgsSearch&)>& report = {});
 
+/// Collective. The minima of all penalties, [l2.size()]: `at_once` of them together at a time, from the strongest on;
+/// the first ones start at `start`, the others where the weakest of those before has come to.
+[[nodiscard]] std::vector<HeadSearch> minimize_path(FullBatchObjective& objective, std::span<const double> l2,
+                                                    std::vector<double> start, std::size_t at_once,
+                                                    const LbfgsOptions& options);
+
 struct LbfgsTrainerOptions {
   LbfgsOptions lbfgs;
   double l2 = 0;
