@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include <linear_ddp/base/error.hpp>
@@ -14,9 +15,10 @@ void print_out(const std::string& text) {
   }
 }
 
-void Console::expect(std::int64_t epochs, std::int64_t steps) {
+void Console::expect(std::int64_t epochs, std::int64_t steps, std::int64_t heads) {
   epochs_ = epochs;
   steps_ = steps;
+  heads_ = heads;
 }
 
 void Console::line(const char* label, const std::string& text) {
@@ -37,14 +39,23 @@ bool Console::is_due(std::int64_t number, std::int64_t total) {
   return true;
 }
 
+void Console::show_best(const char* label, const std::string& text, double loss, std::int64_t head) {
+  if (head == 0 || loss < best_loss_ || std::isnan(best_loss_)) {
+    best_loss_ = loss;
+    best_text_ = heads_ == 1 ? text : fmt::format("{}  (head {}, the best of {})", text, head, heads_);
+  }
+  if (head + 1 == heads_) line(label, best_text_);
+}
+
 void Console::on_step(const StepReport& report) {
-  metrics_.write({{"event", "step"},
-                  {"step", report.step},
-                  {"epoch", report.epoch},
-                  {"loss", report.loss},
-                  {"lr", report.lr},
-                  {"rows", report.rows}});
-  if (steps_ > 0 && is_due(report.step, steps_)) line("step", fmt::format("{}  loss {:.7g}", report.step, report.loss));
+  nlohmann::ordered_json event{{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
+                               {"loss", report.loss}, {"lr", report.lr},     {"rows", report.rows}};
+  if (heads_ > 1) event["head"] = report.head;
+  metrics_.write(event);
+  if (report.head == 0) shows_ = steps_ > 0 && is_due(report.step, steps_);
+  if (!shows_) return;
+  show_best("step", fmt::format("{}  loss {:.7g}", report.step, report.loss), static_cast<double>(report.loss),
+            report.head);
 }
 
 void Console::on_epoch(const EpochReport& report) {
@@ -60,8 +71,11 @@ void Console::on_epoch(const EpochReport& report) {
     text += fmt::format("  validation loss {:.7g}, {} {:.7g}", report.validation->loss, score_name_,
                         report.validation->score);
   }
+  if (heads_ > 1) event["head"] = report.head;
   metrics_.write(event);
-  if (epochs_ > 0 && is_due(report.epoch + 1, epochs_)) line("epoch", text);
+  if (report.head == 0) shows_ = epochs_ > 0 && is_due(report.epoch + 1, epochs_);
+  if (!shows_) return;
+  show_best("epoch", text, report.validation ? report.validation->loss : report.train_loss, report.head);
 }
 
 }  // namespace ddp::app

@@ -18,8 +18,9 @@ class Console final : public TrainingObserver {
  public:
   Console(bool quiet, Metrics metrics) : quiet_(quiet), metrics_(std::move(metrics)) {}
 
-  /// How many epochs and steps will be reported, so that a long training prints some 20 lines, not thousands.
-  void expect(std::int64_t epochs, std::int64_t steps);
+  /// How many epochs and steps will be reported, of so many heads, so that a long training prints some 20 lines, not
+  /// thousands, with the best of the heads.
+  void expect(std::int64_t epochs, std::int64_t steps, std::int64_t heads);
 
   /// What a validation's score is: "r2", "accuracy".
   void name_score(std::string name) { score_name_ = std::move(name); }
@@ -40,10 +41,16 @@ class Console final : public TrainingObserver {
   /// Whether report `number` of `total` is one of the some 20 that are shown; not all of them need to come here.
   [[nodiscard]] bool is_due(std::int64_t number, std::int64_t total);
 
+  /// Prints the line of the best head, when `text` is the last head's.
+  void show_best(const char* label, const std::string& text, double loss, std::int64_t head);
+
   bool quiet_;
   Metrics metrics_;
   std::string score_name_ = "score";
-  std::int64_t epochs_ = 1, steps_ = 1, next_shown_ = 1;
+  std::int64_t epochs_ = 1, steps_ = 1, heads_ = 1, next_shown_ = 1;
+  bool shows_ = false;    // what is reported of the heads
+  double best_loss_ = 0;  // of the heads so far
+  std::string best_text_;
 };
 
 }  // namespace ddp::app

@@ -85,20 +85,21 @@ double total_weight(const Dataset& rows, const LossOptions& loss) {
   return sum;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options, double l2) {
+std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options, double l2,
+                                          std::int64_t head) {
   GradientOptions gradient = options.gradient;
   gradient.l2 = l2;
   if (options.optimizer == "sgd") {
     SgdOptions sgd = options.sgd;
     sgd.lr = options.lr;
     sgd.weight_decay = options.weight_decay.value_or(0);
-    return std::make_unique<Sgd>(device, model, sgd, gradient);
+    return std::make_unique<Sgd>(device, model, sgd, gradient, head);
   }
   AdamOptions adam = options.adam;
   adam.lr = options.lr;
   adam.decoupled = options.optimizer == "adamw";
   adam.weight_decay = options.weight_decay.value_or(adam.decoupled ? 0.01 : 0);
-  return std::make_unique<Adam>(device, model, adam, gradient);
+  return std::make_unique<Adam>(device, model, adam, gradient, head);
 }
 
 }  // namespace ddp::app

@@ -19,7 +19,8 @@ namespace ddp::app {
 /// Of all rows, as the loss has them.
 [[nodiscard]] double total_weight(const Dataset& rows, const LossOptions& loss);
 
+/// Of the model's head of that number.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options,
-                                                        double l2);
+                                                        double l2, std::int64_t head);
 
 }  // namespace ddp::app

@@ -175,6 +175,10 @@ void add_training(CLI::App& app, TrainOptions& options) {
       whole(options.folds, 1000));
   app.add_flag("--one-standard-error", options.one_standard_error,
                "take the strongest penalty whose mean loss is within one standard error of the best of --folds");
+  add(app, "--sweep", "NAME=X,...,...",
+      "with sgd or adam: a head for each of all combinations of lr, weight-decay, l2 (NAME=X,... or NAME=LO:HI:N), all "
+      "trained on one reading of the data; the best one is saved",
+      [&options](const auto& option, const auto& text) { options.sweep = parse_sweep(option, text); });
   add(app, "--clip-grad-norm", "X", "largest norm of the gradients, as torch.nn.utils.clip_grad_norm_ [none]",
       number(options.gradient.clip_grad_norm, std::numeric_limits<double>::min()));
   add(app, "--accumulate", "N", "batches for each step of the optimizer [1]", whole(options.accumulate));

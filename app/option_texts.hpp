@@ -4,7 +4,7 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--hidden --activation --sweep --bucket-cap-mb --first-bucket-mb "
+    "--hidden --activation --bucket-cap-mb --first-bucket-mb "
     "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
     "--report --trace --progress -v --config";
 inline constexpr const char* not_yet_commands = "bench";
@@ -22,6 +22,9 @@ Examples
   mpirun -np 4 linear_ddp --data embeddings.npy --labels classes.npy --task multiclass --optimizer lbfgs
       --l2-path 1e-5:1:11 --folds 5 --save probe.safetensors
       a linear probe, its penalty chosen by cross-validation
+  mpirun -np 4 linear_ddp --data embeddings.npy --labels classes.npy --task multiclass --valid 0.1
+      --sweep lr=0.01,0.1,1,weight-decay=0,1e-4 --momentum 0.9 --schedule cosine --epochs 20 --save best.safetensors
+      six linear probes trained at once, the best one kept
 
 Other commands
   linear_ddp evaluate    what a saved model is worth on a table

@@ -38,6 +38,34 @@ std::vector<double> parse_path(const std::string& option, const std::string& tex
   return path;
 }
 
+std::vector<std::pair<std::string, std::vector<double>>> parse_sweep(const std::string& option,
+                                                                     const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> paths;
+  for (const auto& part : split_names(text)) {
+    const std::size_t equals = part.find('=');
+    if (equals == part.npos) {
+      if (paths.empty()) throw UseError(fmt::format("{}: '{:.40}' is not of the form NAME=X,...", option, text));
+      paths.back().second += "," + part;
+      continue;
+    }
+    const std::string name = part.substr(0, equals);
+    static_cast<void>(choose<int>(option, name, {{"lr", 0}, {"weight-decay", 0}, {"l2", 0}}));
+    if (std::any_of(paths.begin(), paths.end(), [&](const auto& path) { return path.first == name; })) {
+      throw UseError(fmt::format("{}: {} is there twice", option, name));
+    }
+    paths.emplace_back(name, part.substr(equals + 1));
+  }
+  constexpr std::size_t most = 1024;  // LinearShape's
+  std::vector<std::pair<std::string, std::vector<double>>> sweep;
+  std::size_t heads = 1;
+  for (const auto& [name, path] : paths) {
+    sweep.emplace_back(name, parse_path(fmt::format("{} {}", option, name), path));
+    heads *= sweep.back().second.size();
+    if (heads > most) throw UseError(fmt::format("{}: {} heads are too many; there can be {}", option, heads, most));
+  }
+  return sweep;
+}
+
 LrSchedule parse_schedule(const std::string& option, const std::string& text) {
   const auto parts = split_names(text, ':');
   const auto refuse = [&](const char* form) {

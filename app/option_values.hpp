@@ -44,6 +44,10 @@ template <std::integral T>
 /// Penalties: numbers of 0 or more, or LO:HI:N, of which the logarithms are evenly spaced.
 [[nodiscard]] std::vector<double> parse_path(const std::string& option, const std::string& text);
 
+/// NAME=PATH,NAME=PATH,…: lr, weight-decay, l2, with a path of values each, as parse_path takes it.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<double>>> parse_sweep(const std::string& option,
+                                                                                   const std::string& text);
+
 /// A schedule's name, and its numbers behind colons; `steps` of 0 stands for all steps of the training.
 [[nodiscard]] LrSchedule parse_schedule(const std::string& option, const std::string& text);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <linear_ddp/data/dataset.hpp>
@@ -41,8 +42,9 @@ struct TrainOptions {
   SgdOptions sgd;    ///< but for lr and weight_decay
   AdamOptions adam;  ///< likewise
   GradientOptions gradient;
-  std::optional<double> c, alpha;  ///< scikit-learn's spellings of gradient.l2
-  std::vector<double> l2_path;     ///< values of gradient.l2 to choose from; empty: none
+  std::vector<std::pair<std::string, std::vector<double>>> sweep;  ///< lr, weight-decay, l2: values to train heads with
+  std::optional<double> c, alpha;                                  ///< scikit-learn's spellings of gradient.l2
+  std::vector<double> l2_path;  ///< values of gradient.l2 to choose from; empty: none
   std::optional<std::int64_t> folds;
   bool one_standard_error = false;
   std::string schedule_text = "constant";

@@ -70,6 +70,8 @@ void add_optimizer(nlohmann::ordered_json& json, const TrainOptions& options) {
     return;
   }
   json["lr"] = options.lr;
+  if (!options.sweep.empty()) json["sweep"] = nlohmann::ordered_json::object();
+  for (const auto& [name, values] : options.sweep) json["sweep"][name] = values;
   json["schedule"] = options.schedule_text;
   if (options.optimizer == "sgd") {
     json["momentum"] = options.sgd.momentum;

@@ -65,7 +65,7 @@ TrainerOptions make_trainer_options(const TrainOptions& options, const Plan& pla
   if (options.schedule.kind != LrSchedule::Kind::constant) {
     LrSchedule schedule = options.schedule;
     if (schedule.steps == 0) schedule.steps = plan.total_steps();
-    trainer.lr = [schedule, lr = options.lr](std::int64_t done) { return schedule.at(lr, done); };
+    trainer.lr = [schedule](double lr, std::int64_t done) { return schedule.at(lr, done); };
   }
   trainer.tolerance = options.tolerance.value_or(-1);
   const std::int64_t steps = synthetic ? plan.max_steps : options.steps.value_or(unlimited);

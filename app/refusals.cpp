@@ -19,11 +19,12 @@ void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
   if (options.loss() != "mse") {
     throw UseError("--optimizer exact solves least squares, --loss mse; for " + options.loss() + " use sgd or adam");
   }
-  refuse_given(app,
-               "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
-               "--clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
-               "--save-best --drop-last --average --init --log-every",
-               "is for steps, and --optimizer exact makes none");
+  refuse_given(
+      app,
+      "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
+      "--sweep --clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
+      "--save-best --drop-last --average --init --log-every",
+      "is for steps, and --optimizer exact makes none");
   refuse_given(app, "--device --backend", "is not for --optimizer exact, which works on the host");
   if (options.gradient.l2 > 0 || options.alpha) {
     refuse_given(app, "--summary", "has standard errors, which a penalty leaves without meaning");
@@ -39,7 +40,7 @@ void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
   }
   refuse_given(app,
                "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
-               "--clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every",
+               "--sweep --clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every",
                "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
 }
 
@@ -67,6 +68,15 @@ void refuse_path(const CLI::App& app, const TrainOptions& options) {
   if (!options.folds) refuse_given("--one-standard-error", "needs --folds, from which the error is known");
 }
 
+void refuse_sweep(const CLI::App& app, const TrainOptions& options) {
+  if (options.sweep.empty()) return;
+  for (const auto& [name, values] : options.sweep) {
+    refuse_given(app, ("--" + name).c_str(), "is one value, and --sweep has values of it; give one of them");
+    if (name == "l2") refuse_given(app, "--C --alpha", "is --l2 in other words, and --sweep has values of it");
+  }
+  refuse_given(app, "--tolerance", "ends one training, and --sweep makes several at once; see --patience");
+}
+
 void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   if (options.c || options.alpha) refuse_given("--l2", "is --C or --alpha in other words; give one of them");
@@ -88,6 +98,7 @@ void refuse_for_optimum(const CLI::App& app, const TrainOptions& options) {
   refuse_for_lbfgs(app, options);
   refuse_penalties(app, options);
   refuse_path(app, options);
+  refuse_sweep(app, options);
 }
 
 }  // namespace ddp::app

@@ -14,13 +14,14 @@
 #include <linear_ddp/training/trainer.hpp>
 #include "commands.hpp"
 #include "console.hpp"
-#include "lbfgs.hpp"
 #include "model_file.hpp"
 #include "objective.hpp"
+#include "outcome.hpp"
 #include "plan.hpp"
 #include "runtime.hpp"
 #include "scores.hpp"
 #include "solve.hpp"
+#include "sweep.hpp"
 #include "training_data.hpp"
 #include "validation.hpp"
 
@@ -98,52 +99,6 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
   return event;
 }
 
-/// What a training comes to.
-struct Outcome {
-  TrainingResult training;
-  std::optional<Scores> train, valid;
-  std::int64_t best_epoch = -1;    ///< of the validation
-  std::optional<LbfgsFit> search;  ///< of --optimizer lbfgs
-  double seconds = 0, penalty = 0;
-  std::uint64_t hash = 0;
-};
-
-void report_result(Console& console, const Outcome& outcome, const std::vector<std::string>& target_names) {
-  const TrainingResult& result = outcome.training;
-  const double rows_per_s = static_cast<double>(result.rows) / outcome.seconds;
-  if (outcome.search) console.line("search", search_in_words(outcome.search->search));
-  console.line("result",
-               fmt::format("train loss {:.7g} after {} step{}, {:.3g} s ({:.3g} rows/s)", result.last_epoch_loss,
-                           result.steps, result.steps == 1 ? "" : "s", outcome.seconds, rows_per_s));
-  nlohmann::ordered_json event{{"event", "end"},
-                               {"status", "ok"},
-                               {"steps", result.steps},
-                               {"epochs", result.epochs},
-                               {"train_loss", result.last_epoch_loss},
-                               {"objective", result.last_epoch_loss + outcome.penalty},
-                               {"seconds", outcome.seconds},
-                               {"rows_per_s", rows_per_s},
-                               {"parameters_hash", fmt::format("{:016x}", outcome.hash)}};
-  if (outcome.search) {
-    event["l2"] = outcome.search->l2;
-    event["evaluations"] = outcome.search->search.last.evaluations;
-    event["gradient_norm"] = outcome.search->search.last.gradient_norm;
-    event["converged"] = outcome.search->search.end != LbfgsResult::End::iterations;
-  }
-  if (outcome.train) {
-    console.line("training", in_words(*outcome.train));
-    event["train_scores"] = to_json(*outcome.train, target_names);
-  }
-  if (outcome.valid) {
-    console.line("validation", fmt::format("loss {:.7g}, {}", outcome.valid->loss, in_words(*outcome.valid)));
-    event["valid_scores"] = to_json(*outcome.valid, target_names);
-    event["best_epoch"] = nullptr;
-    if (outcome.best_epoch >= 0) event["best_epoch"] = outcome.best_epoch;
-  }
-  console.line("parameters", fmt::format("hash {:016x}, equal on all ranks", outcome.hash));
-  console.event(event);
-}
-
 void save(const TrainOptions& options, const Model& model, const std::optional<TrainingData>& data, Console& console) {
   Provenance provenance{.task = options.task(), .loss = options.loss()};
   if (data) {
@@ -194,11 +149,23 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
   Model model = agree(world, [&] { return Model(device, shape, loss); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
-  DistributedDataParallel replica(world, device, *group, model);
+  const std::vector<TrainOptions> heads = heads_of(options);
+  std::optional<Model> wide;
+  agree(world, [&] {
+    if (heads.size() > 1) wide.emplace(repeated(device, model, heads.size()));
+  });
+  Model& trained = wide ? *wide : model;
+  DistributedDataParallel replica(world, device, *group, trained);
   const double weight = data ? total_weight(data->rows, loss) : 0, l2 = l2_of(options, weight, outputs);
   const bool by_lbfgs = options.optimizer == "lbfgs";
-  const auto optimizer = agree(
-      world, [&] { return by_lbfgs ? std::unique_ptr<Optimizer>() : make_optimizer(device, model, options, l2); });
+  const auto optimizers = agree(world, [&] {
+    std::vector<std::unique_ptr<Optimizer>> of_heads;
+    for (const TrainOptions& head : heads) {
+      if (by_lbfgs) break;
+      of_heads.push_back(make_optimizer(device, trained, head, l2_of(head, weight, outputs), std::ssize(of_heads)));
+    }
+    return of_heads;
+  });
   const auto source = agree(world, [&] {
     return by_lbfgs ? std::unique_ptr<BatchSource>()
                     : make_source(world, device, options, data, shape, loss.class_weight, generator, plan);
@@ -209,19 +176,22 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
   const bool evaluates = options.evaluate_train || by_lbfgs || source->one_step_over_all_rows();
-  if (evaluates) trainer_options.evaluate = [&] { return evaluate_loss(device, *group, model, data->rows); };
-  console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps());
+  if (evaluates) trainer_options.evaluate = [&] { return evaluate_losses(device, *group, trained, data->rows); };
+  console.expect(data ? plan.total_epochs() : 0, data ? 0 : plan.total_steps(), std::ssize(heads));
   console.name_score(score_name(options.task()));
   auto start = start_event(world, options, device, backend, model,
                            by_lbfgs ? data->rows.rows : source->rows_per_epoch(), plan, trainer_options, evaluates);
   start["l2"] = l2;
   if (data && data->valid) start["valid_rows"] = data->valid->rows;
   console.start_event(start);
-  const auto scores_of = [&](const Dataset& rows, bool with_area) {
+  const auto scores_of = [&](const Dataset& rows, bool in_detail) {
     const Watchdog::Watch evaluation(watchdog, "evaluation", 0);
-    return evaluate(world, device, model, rows, with_area);
+    return evaluate(world, device, model, rows, in_detail);
   };
-  EarlyStopping stopping(model, options, [&] { return scores_of(*data->valid, false); });
+  EarlyStopping stopping(trained, options, [&] {
+    const Watchdog::Watch evaluation(watchdog, "evaluation", 0);
+    return evaluate_heads(world, device, trained, *data->valid, false);
+  });
   if (data && data->valid) trainer_options.validate = std::ref(stopping);
   Outcome outcome;
   {
@@ -229,28 +199,38 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     std::optional<Trainer> trainer;
     if (by_lbfgs) {
       const auto valid_scores = [&](const Dataset& rows) { return scores_of(rows, false); };
+      std::function<Validation(std::int64_t)> validate;
+      if (data->valid) validate = [&](std::int64_t iteration) { return stopping(iteration).front(); };
       outcome.seconds = timed([&] {
-        outcome.search = fit_by_lbfgs({world, device, *group, model, *data, options, plan.epochs, weight, l2,
-                                       trainer_options.validate, valid_scores},
-                                      console);
+        outcome.search = fit_by_lbfgs(
+            {world, device, *group, model, *data, options, plan.epochs, weight, l2, validate, valid_scores}, console);
       });
       const std::int64_t iterations = outcome.search->search.last.iteration;
-      outcome.training = {iterations, iterations, outcome.search->rows_seen, outcome.search->loss};
+      outcome.training = {iterations, iterations, outcome.search->rows_seen, {outcome.search->loss}};
     } else {
-      trainer.emplace(device, replica, *optimizer, *source, console);
+      std::vector<Optimizer*> of_heads;
+      for (const auto& optimizer : optimizers) of_heads.push_back(optimizer.get());
+      trainer.emplace(device, replica, of_heads, *source, console);
       outcome.seconds = timed([&] { outcome.training = trainer->run(trainer_options); });
     }
-    if (options.save_best) {
-      stopping.restore_best();
-      if (evaluates) outcome.training.last_epoch_loss = trainer_options.evaluate();
+    if (stopping.restore() && evaluates) outcome.training.train_losses = trainer_options.evaluate();
+    if (!options.sweep.empty()) {
+      std::vector<HeadResult> results;
+      for (std::size_t head = 0; head < heads.size(); ++head) {
+        results.push_back({outcome.training.train_losses[head], {}, stopping.best_epoch(head)});
+        if (data && data->valid) results.back().validation = stopping.validation(head);
+      }
+      outcome.head = report_sweep(options, heads, results, console);
     }
-    outcome.best_epoch = stopping.best_epoch();
+    if (wide) model.upload_head(0, wide->download_head(static_cast<std::int64_t>(outcome.head)));
+    outcome.train_loss = outcome.training.train_losses[outcome.head];
+    outcome.best_epoch = stopping.best_epoch(outcome.head);
     if (options.evaluate_train) outcome.train = scores_of(data->rows, true);
     if (data && data->valid) outcome.valid = scores_of(*data->valid, true);
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
     outcome.hash = replica.require_equal_replicas();
-    outcome.penalty = by_lbfgs ? outcome.search->penalty : optimizer->penalty();
+    outcome.penalty = by_lbfgs ? outcome.search->penalty : optimizers[outcome.head]->penalty();
     agree(world, [&] {
       if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
     });

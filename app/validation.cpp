@@ -2,21 +2,40 @@
 
 namespace ddp::app {
 
-Validation EarlyStopping::operator()(std::int64_t epoch) {
-  const Scores scores = evaluate_();
-  if (scores.loss < best_loss_) {
-    best_loss_ = scores.loss;
-    best_epoch_ = epoch;
-    best_.clear();
-    for (std::size_t slot = 0; options_.save_best && slot < model_.layout().slots().size(); ++slot) {
-      best_.push_back(model_.download(slot));
+std::vector<Validation> EarlyStopping::operator()(std::int64_t epoch) {
+  const std::vector<Scores> scores = evaluate_();
+  std::vector<Validation> validations;
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    Head& head = heads_[i];
+    if (!head.last.stops) {
+      const auto parameters = [&] { return model_.download_head(static_cast<std::int64_t>(i)); };
+      const double loss = scores[i].loss, score = scores[i].score();
+      if (loss < head.best_loss) {
+        head.best_loss = loss;
+        head.best_epoch = epoch;
+        head.best = {loss, score};
+        if (options_.save_best) head.kept = parameters();
+      }
+      head.last = {loss, score, options_.patience && epoch - head.best_epoch >= *options_.patience};
+      if (head.last.stops && !options_.save_best && heads_.size() > 1) head.kept = parameters();
     }
+    validations.push_back(head.last);
   }
-  return {scores.loss, scores.score(), options_.patience && epoch - best_epoch_ >= *options_.patience};
+  return validations;
 }
 
-void EarlyStopping::restore_best() {
-  for (std::size_t slot = 0; slot < best_.size(); ++slot) model_.upload(slot, best_[slot]);
+Validation EarlyStopping::validation(std::size_t head) const {
+  return options_.save_best && heads_[head].best_epoch >= 0 ? heads_[head].best : heads_[head].last;
+}
+
+bool EarlyStopping::restore() {
+  bool changed = false;
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    if (heads_[i].kept.empty()) continue;
+    model_.upload_head(static_cast<std::int64_t>(i), heads_[i].kept);
+    changed = true;
+  }
+  return changed;
 }
 
 }  // namespace ddp::app

@@ -6,12 +6,16 @@
 
 namespace ddp::kernels {
 
-__global__ void __launch_bounds__(1) accumulate_kernel(const float* value, double factor, double* sum) {
-  *sum += factor * static_cast<double>(*value);
+constexpr int most_accumulated = 1024;
+
+__global__ void __launch_bounds__(most_accumulated)
+    accumulate_kernel(const float* values, double factor, double* sums) {
+  sums[threadIdx.x] += factor * static_cast<double>(values[threadIdx.x]);
 }
 
-cudaError_t accumulate(const float* value, double factor, double* sum, cudaStream_t stream) {
-  return launch<accumulate_kernel>(1, 1, 0, stream, value, factor, sum);
+cudaError_t accumulate(const float* values, std::int64_t numel, double factor, double* sums, cudaStream_t stream) {
+  if (numel > most_accumulated) return cudaErrorInvalidValue;
+  return launch<accumulate_kernel>(1, static_cast<unsigned>(numel), 0, stream, values, factor, sums);
 }
 
 constexpr int widen_threads = 256;

@@ -6,8 +6,9 @@
 
 namespace ddp::kernels {
 
-/// Queued. *sum += factor · *value.
-[[nodiscard]] cudaError_t accumulate(const float* value, double factor, double* sum, cudaStream_t stream);
+/// Queued. sums[numel] += factor · values[numel], of up to 1024.
+[[nodiscard]] cudaError_t accumulate(const float* values, std::int64_t numel, double factor, double* sums,
+                                     cudaStream_t stream);
 
 /// Queued. result[numel] = values[numel].
 [[nodiscard]] cudaError_t widen(const float* values, std::int64_t numel, double* result, cudaStream_t stream);

@@ -91,9 +91,10 @@ __global__ void __launch_bounds__(sum_threads) square_sum_kernel(GradientArgumen
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(sum_threads) sum_squares_kernel(const double* partials, int numel, double* result) {
+__global__ void __launch_bounds__(sum_threads)
+    sum_squares_kernel(const double* partials, int numel, double* result, bool add) {
   const double sum = sum_of_partials(partials, numel);
-  if (threadIdx.x == 0) *result = sum;
+  if (threadIdx.x == 0) *result = (add ? *result : 0.0) + sum;
 }
 
 unsigned blocks_of(std::int64_t numel, int width, std::int64_t most) {
@@ -104,12 +105,14 @@ unsigned blocks_of(std::int64_t numel, int width, std::int64_t most) {
 // Beyond these each thread has several packs, and the launch is no longer the cost.
 constexpr std::int64_t most_update_blocks = 8192;
 
-cudaError_t square_sum(const GradientArguments& gradient, double* partials, double* sum, cudaStream_t stream) {
+cudaError_t square_sum(const GradientArguments& gradient, double* partials, double* sum, bool add,
+                       cudaStream_t stream) {
   const unsigned blocks = std::max(blocks_of(gradient.numel, update_width, max_square_partials), 1U);
+  const bool in_one = blocks == 1 && !add;
   const cudaError_t status =
-      launch<square_sum_kernel>(blocks, sum_threads, 0, stream, gradient, blocks == 1 ? sum : partials);
-  if (status != cudaSuccess || blocks == 1) return status;
-  return launch<sum_squares_kernel>(1, sum_threads, 0, stream, partials, static_cast<int>(blocks), sum);
+      launch<square_sum_kernel>(blocks, sum_threads, 0, stream, gradient, in_one ? sum : partials);
+  if (status != cudaSuccess || in_one) return status;
+  return launch<sum_squares_kernel>(1, sum_threads, 0, stream, partials, static_cast<int>(blocks), sum, add);
 }
 
 /// queue(flag, width) with both as types, for so many blocks.

@@ -23,8 +23,8 @@ struct GradientArguments {
   const double* square_sum = nullptr;  ///< of the gradients with their penalties; null: they are not clipped
 };
 
-/// *sum = Σ (gradient + penalty's)², in float64, in an order that depends on `numel` alone.
-[[nodiscard]] cudaError_t square_sum(const GradientArguments& gradient, double* partials, double* sum,
+/// *sum = Σ (gradient + penalty's)², or += with `add`, in float64, in an order that depends on `numel` alone.
+[[nodiscard]] cudaError_t square_sum(const GradientArguments& gradient, double* partials, double* sum, bool add,
                                      cudaStream_t stream);
 
 /// Without momentum when `momentum_buffer` is null. Of `step`, lr is not looked at: it is *lr.

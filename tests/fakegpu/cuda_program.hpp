@@ -70,7 +70,7 @@ struct Counter {
     check(cudaMemsetAsync(sum, 0, sizeof(double), stream));
   }
   void add(int times, cudaStream_t on) {
-    for (int i = 0; i < times; ++i) check(kernels::accumulate(one, 1, sum, on));
+    for (int i = 0; i < times; ++i) check(kernels::accumulate(one, 1, 1, sum, on));
   }
   int value() {
     double result = -1;

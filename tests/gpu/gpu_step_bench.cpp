@@ -123,7 +123,7 @@ Parts parts_of(const Bench& bench, const Shape& shape, ddp::Model& model, const 
     case Limit::latency: {
       scratch.y = ddp::Buffer<float>(device, model.layout().parameters());
       scratch.sum = ddp::Buffer<double>(device, 1);
-      scratch.recording = device.record([&] { device.accumulate(scratch.y.data(), 1, scratch.sum.data()); });
+      scratch.recording = device.record([&] { device.accumulate(scratch.y.data(), 1, 1, scratch.sum.data()); });
       const auto launch = [&scratch] { scratch.recording->replay(); };
       const auto reduce = [&group = bench.group, &scratch] { group.all_reduce(scratch.y.span()); };
       return {{launch, reduce}, [](const auto& t) { return t[0] + t[1]; }, "graph launch + all-reduce"};
@@ -167,7 +167,7 @@ nlohmann::ordered_json measure(const Bench& bench, const Shape& shape) {
   // The trainer's step.
   const std::function<void()> eager = [&] {
     replica.backward({rows, x.data(), y.data()}, rows * bench.world.size());
-    device.accumulate(replica.loss_on_device(), static_cast<double>(rows), epoch_sum.data());
+    device.accumulate(replica.losses_on_device(), 1, static_cast<double>(rows), epoch_sum.data());
     optimizer.step();
   };
   eager();

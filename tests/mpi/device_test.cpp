@@ -130,7 +130,7 @@ TEST_P(Devices, ReplayWhatWasRecordedWithoutRunningItThen) {
   const auto work = [&] {
     device().wait(Queue::communication, Queue::compute);
     device().wait(Queue::compute, Queue::communication);
-    device().accumulate(value.data(), 4, sum.data());
+    device().accumulate(value.data(), 1, 4, sum.data());
   };
   work();
   const auto recording = device().record(work);
@@ -152,13 +152,20 @@ TEST_P(Devices, ARecordingThatFailsLeavesTheDeviceUsable) {
 }
 
 TEST_P(Devices, Accumulate) {
-  Buffer<double> sum(device(), 1);
-  sum.upload(std::vector<double>{100});
-  OnDevice values(device(), {0.5F, 0.1F, -3});
-  for (int i = 0; i < 3; ++i) device().accumulate(values.data() + i, 2 + i, sum.data());
-  std::vector<double> result(1);
-  sum.download(result);
-  EXPECT_DOUBLE_EQ(result[0], 100 + 2 * 0.5 + 3 * static_cast<double>(0.1F) - 4 * 3);
+  for (const std::int64_t numel : {1, 3, 1024}) {
+    Buffer<double> sums(device(), numel);
+    std::vector<double> expected(static_cast<std::size_t>(numel), 100), result(expected);
+    sums.upload(expected);
+    for (const int factor : {2, 3}) {
+      Floats values(expected.size());
+      std::iota(values.begin(), values.end(), 0.5F * static_cast<float>(factor));
+      for (std::size_t i = 0; i < values.size(); ++i) expected[i] += factor * static_cast<double>(values[i]);
+      OnDevice on_device(device(), values);
+      device().accumulate(on_device.data(), numel, factor, sums.data());
+    }
+    sums.download(result);
+    EXPECT_EQ(result, expected);
+  }
 }
 
 TEST_P(Devices, Widen) {

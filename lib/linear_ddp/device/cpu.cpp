@@ -133,7 +133,9 @@ class CpuDevice final : public Device {
     }
   }
 
-  void square_sum(const Gradient& gradient, double* sum) override { *sum = passes::square_sum(gradient); }
+  void square_sum(const Gradient& gradient, double* sum, bool add) override {
+    *sum = (add ? *sum : 0.0) + passes::square_sum(gradient);
+  }
 
   void sgd_update(const Gradient& gradient, const SgdUpdate& op, const float* lr) override {
     passes::sgd(gradient, {*lr, op.momentum, op.dampening, op.weight_decay, op.nesterov, op.first}, op.momentum_buffer);
@@ -143,8 +145,8 @@ class CpuDevice final : public Device {
     passes::adam(gradient, op, scalars);
   }
 
-  void accumulate(const float* value, double factor, double* sum) override {
-    *sum += factor * static_cast<double>(*value);
+  void accumulate(const float* values, std::int64_t numel, double factor, double* sums) override {
+    for (std::int64_t i = 0; i < numel; ++i) sums[i] += factor * static_cast<double>(values[i]);
   }
 
   void widen(const float* values, std::int64_t numel, double* result) override { std::copy_n(values, numel, result); }

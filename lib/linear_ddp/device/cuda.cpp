@@ -146,8 +146,8 @@ class CudaDevice final : public Device {
     if (gradients) matmul_.gradient(op.rows, op.in, out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
   }
 
-  void square_sum(const Gradient& gradient, double* sum) override {
-    check(kernels::square_sum(arguments_of(gradient), static_cast<double*>(partials_.get()), sum, compute_),
+  void square_sum(const Gradient& gradient, double* sum, bool add) override {
+    check(kernels::square_sum(arguments_of(gradient), static_cast<double*>(partials_.get()), sum, add, compute_),
           "queue the norm of the gradients");
   }
 
@@ -162,8 +162,8 @@ class CudaDevice final : public Device {
           "queue the Adam update");
   }
 
-  void accumulate(const float* value, double factor, double* sum) override {
-    check(kernels::accumulate(value, factor, sum, compute_), "queue an addition");
+  void accumulate(const float* values, std::int64_t numel, double factor, double* sums) override {
+    check(kernels::accumulate(values, numel, factor, sums, compute_), "queue an addition");
   }
 
   void widen(const float* values, std::int64_t numel, double* result) override {

@@ -86,13 +86,13 @@ class Device {
 
   virtual void linear_forward(const LinearForward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;
-  /// *sum = Σ g[i]², in float64, before clipping.
-  virtual void square_sum(const Gradient& gradient, double* sum) = 0;
+  /// *sum = Σ g[i]², in float64, before clipping; with `add` it is added to.
+  virtual void square_sum(const Gradient& gradient, double* sum, bool add = false) = 0;
   /// `lr` is in the device's memory, so that a recording goes on with the next one; likewise Adam's three numbers.
   virtual void sgd_update(const Gradient& gradient, const SgdUpdate& operation, const float* lr) = 0;
   virtual void adam_update(const Gradient& gradient, const AdamUpdate& operation, const float* scalars) = 0;
-  /// *sum += factor · *value: statistics of many steps without a wait in each.
-  virtual void accumulate(const float* value, double factor, double* sum) = 0;
+  /// sums[numel] += factor · values[numel], of up to 1024: statistics of many steps without a wait in each.
+  virtual void accumulate(const float* values, std::int64_t numel, double factor, double* sums) = 0;
   /// result[numel] = values[numel], for sums in float64 over the ranks.
   virtual void widen(const float* values, std::int64_t numel, double* result) = 0;
 };

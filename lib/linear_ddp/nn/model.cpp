@@ -80,6 +80,48 @@ void Model::loss_sum(const Batch& batch, double* sum) {
   device_.linear_loss(op);
 }
 
+std::vector<Gradient> Model::ranges(std::int64_t head) {
+  const auto range = [this](std::int64_t offset, std::int64_t numel) {
+    return Gradient{.numel = numel, .parameters = parameters_.data() + offset, .gradients = gradients_.data() + offset};
+  };
+  std::vector<Gradient> ranges;
+  if (shape_.heads == 1) {  // whose padding does no harm in a sweep over all of it
+    ranges.push_back(range(0, layout_.numel()));
+  } else {
+    for (const TensorSlot& slot : layout_.slots()) {
+      const std::int64_t numel = slot.numel / shape_.heads;
+      ranges.push_back(range(slot.offset + head * numel, numel));
+    }
+  }
+  ranges.front().penalized = shape_.out * shape_.in;
+  return ranges;
+}
+
+std::vector<float> Model::download_head(std::int64_t head) const {
+  std::vector<float> values(static_cast<std::size_t>(layout_.parameters() / shape_.heads));
+  float* part = values.data();
+  for (const TensorSlot& slot : layout_.slots()) {
+    const std::int64_t numel = slot.numel / shape_.heads;
+    device_.download(part, parameters_.data() + slot.offset + head * numel,
+                     static_cast<std::size_t>(numel) * sizeof(float));
+    part += numel;
+  }
+  return values;
+}
+
+void Model::upload_head(std::int64_t head, std::span<const float> values) {
+  const std::int64_t expected = layout_.parameters() / shape_.heads;
+  if (std::cmp_not_equal(values.size(), expected)) {
+    fail("set a head's parameters", fmt::format("it has {} values, not {}", expected, values.size()));
+  }
+  for (const TensorSlot& slot : layout_.slots()) {
+    const std::int64_t numel = slot.numel / shape_.heads;
+    const auto part = values.first(static_cast<std::size_t>(numel));
+    device_.upload(parameters_.data() + slot.offset + head * numel, part.data(), part.size_bytes());
+    values = values.subspan(part.size());
+  }
+}
+
 std::vector<float> Model::download(std::size_t slot) const {
   const TensorSlot& tensor = layout_.slots().at(slot);
   std::vector<float> values(static_cast<std::size_t>(tensor.numel));

@@ -52,6 +52,13 @@ class Model {
   /// Σ row_weight · l over the batch, in float64, written to the device's memory [heads].
   void loss_sum(const Batch& batch, double* sum);
 
+  /// What an optimizer of one of the heads goes over: ranges of the flat buffers, with its weights penalised.
+  [[nodiscard]] std::vector<Gradient> ranges(std::int64_t head);
+
+  /// A head's weight [out, in], then its bias [out], on the host. The first waits, the second is queued.
+  [[nodiscard]] std::vector<float> download_head(std::int64_t head) const;
+  void upload_head(std::int64_t head, std::span<const float> values);
+
   /// A tensor's values on the host, by its number in layout().slots(). Waits.
   [[nodiscard]] std::vector<float> download(std::size_t slot) const;
   /// Sets a tensor. Queued. Throws Error unless values.size() is the slot's numel.

@@ -6,16 +6,16 @@
 
 namespace ddp {
 
-Adam::Adam(Device& device, Model& model, const AdamOptions& options, const GradientOptions& gradient)
-    : Optimizer(device, model, options.lr, gradient),
+Adam::Adam(Device& device, Model& model, const AdamOptions& options, const GradientOptions& gradient, std::int64_t head)
+    : Optimizer(device, model, options.lr, gradient, head),
       options_(options),
-      mean_(device, model.layout().numel()),
-      square_(device, model.layout().numel()) {
+      mean_(device, numel()),
+      square_(device, numel()) {
   require(0 <= options.beta1 && options.beta1 < 1 && 0 <= options.beta2 && options.beta2 < 1,
           "--betas must be two numbers from 0 to below 1");
   require(options.eps >= 0, "--eps may not be negative");
   require(options.weight_decay >= 0, "--weight-decay may not be negative");
-  if (options.amsgrad) greatest_ = Buffer<float>(device, model.layout().numel());
+  if (options.amsgrad) greatest_ = Buffer<float>(device, numel());
   update_ = {.mean = mean_.data(),
              .square = square_.data(),
              .greatest = options.amsgrad ? greatest_.data() : nullptr,
@@ -33,8 +33,14 @@ Optimizer::Scalars Adam::next_scalars() {
   return {static_cast<float>(decay), static_cast<float>(step_size), static_cast<float>(corrected)};
 }
 
-void Adam::update(const Gradient& gradient, const float* scalars) {
-  device_.adam_update(gradient, update_, scalars);
+void Adam::update(std::span<const Gradient> ranges, const float* scalars) {
+  AdamUpdate of_range = update_;
+  for (const Gradient& range : ranges) {
+    device_.adam_update(range, of_range, scalars);
+    of_range.mean += range.numel;
+    of_range.square += range.numel;
+    if (of_range.greatest != nullptr) of_range.greatest += range.numel;
+  }
 }
 
 }  // namespace ddp

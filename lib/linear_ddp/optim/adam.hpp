@@ -14,17 +14,18 @@ struct AdamOptions {
   bool decoupled = false;
 };
 
-/// torch.optim.Adam and AdamW over a model's flat buffers, in one pass. With t the step, from 1:
+/// torch.optim.Adam and AdamW over one of a model's heads, in one pass. With t the step, from 1:
 ///   m ← beta1 · m + (1 - beta1) · g;   v ← beta2 · v + (1 - beta2) · g²;   amsgrad: v̂ ← max(v̂, v), else v̂ = v
 ///   p ← p - lr / (1 - beta1^t) · m / (√v̂ / √(1 - beta2^t) + eps)
 class Adam final : public Optimizer {
  public:
   /// Throws UseError for a value out of its range, as PyTorch does.
-  Adam(Device& device, Model& model, const AdamOptions& options, const GradientOptions& gradient = {});
+  Adam(Device& device, Model& model, const AdamOptions& options, const GradientOptions& gradient = {},
+       std::int64_t head = 0);
 
  private:
   Scalars next_scalars() override;
-  void update(const Gradient& gradient, const float* scalars) override;
+  void update(std::span<const Gradient> ranges, const float* scalars) override;
 
   AdamOptions options_;
   std::int64_t steps_ = 0;

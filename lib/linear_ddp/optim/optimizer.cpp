@@ -6,20 +6,26 @@
 
 namespace ddp {
 
-Optimizer::Optimizer(Device& device, Model& model, double lr, const GradientOptions& options)
-    : device_(device), square_sum_(device, 1), scalars_(device, std::tuple_size_v<Scalars>) {
+Optimizer::Optimizer(Device& device, Model& model, double lr, const GradientOptions& options, std::int64_t head)
+    : device_(device),
+      ranges_(model.ranges(head)),
+      square_sum_(device, 1),
+      scalars_(device, std::tuple_size_v<Scalars>) {
   require(options.l2 >= 0, "--l2 may not be negative");
   require(!options.clip_grad_norm || *options.clip_grad_norm > 0, "--clip-grad-norm must be above 0");
   set_lr(lr);
-  gradient_.numel = model.layout().numel();
-  gradient_.parameters = model.parameters().data();
-  gradient_.gradients = model.gradients().data();
-  gradient_.penalized = model.layout().slots().front().numel;
-  gradient_.l2 = static_cast<float>(options.l2);
-  if (options.clip_grad_norm) {
-    gradient_.max_norm = static_cast<float>(*options.clip_grad_norm);
-    gradient_.square_sum = square_sum_.data();
+  for (Gradient& range : ranges_) {
+    range.l2 = static_cast<float>(options.l2);
+    if (!options.clip_grad_norm) continue;
+    range.max_norm = static_cast<float>(*options.clip_grad_norm);
+    range.square_sum = square_sum_.data();
   }
+}
+
+std::int64_t Optimizer::numel() const {
+  std::int64_t sum = 0;
+  for (const Gradient& range : ranges_) sum += range.numel;
+  return sum;
 }
 
 void Optimizer::set_lr(double lr) {
@@ -35,20 +41,24 @@ void Optimizer::prepare() {
 }
 
 void Optimizer::update() {
-  if (gradient_.square_sum != nullptr) device_.square_sum(gradient_, square_sum_.data());
-  update(gradient_, scalars_.data());
+  const bool clips = ranges_.front().square_sum != nullptr;
+  for (std::size_t i = 0; clips && i < ranges_.size(); ++i) {
+    device_.square_sum(ranges_[i], square_sum_.data(), i > 0);
+  }
+  update(ranges_, scalars_.data());
 }
 
 double Optimizer::penalty() {
-  if (gradient_.l2 == 0) return 0;
+  const Gradient& of_weights = ranges_.front();
+  if (of_weights.l2 == 0) return 0;
   Gradient weights;
-  weights.numel = gradient_.penalized;
-  weights.parameters = gradient_.parameters;
-  weights.gradients = gradient_.parameters;
+  weights.numel = of_weights.penalized;
+  weights.parameters = of_weights.parameters;
+  weights.gradients = of_weights.parameters;
   device_.square_sum(weights, square_sum_.data());
   double sum = 0;
   square_sum_.download({&sum, 1});
-  return static_cast<double>(gradient_.l2) / 2 * sum;
+  return static_cast<double>(of_weights.l2) / 2 * sum;
 }
 
 }  // namespace ddp

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <linear_ddp/device/device.hpp>
 #include <linear_ddp/nn/model.hpp>
@@ -14,7 +16,8 @@ struct GradientOptions {
   std::optional<double> clip_grad_norm;  ///< torch.nn.utils.clip_grad_norm_'s max_norm
 };
 
-/// Updates a model's parameters by its gradients. Work is queued; the device and the model outlive the optimizer.
+/// Updates the parameters of one of a model's heads by their gradients. Work is queued; the device and the model
+/// outlive the optimizer.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -40,18 +43,21 @@ class Optimizer {
 
  protected:
   /// Throws UseError for a negative option.
-  Optimizer(Device& device, Model& model, double lr, const GradientOptions& options);
+  Optimizer(Device& device, Model& model, double lr, const GradientOptions& options, std::int64_t head);
+
+  /// Of all ranges together, for the state.
+  [[nodiscard]] std::int64_t numel() const;
 
   using Scalars = std::array<float, 3>;
   /// What the next step needs on the device.
   [[nodiscard]] virtual Scalars next_scalars() = 0;
-  virtual void update(const Gradient& gradient, const float* scalars) = 0;
+  virtual void update(std::span<const Gradient> ranges, const float* scalars) = 0;
 
   Device& device_;
 
  private:
   double lr_ = 0;
-  Gradient gradient_;
+  std::vector<Gradient> ranges_;
   Buffer<double> square_sum_;
   Buffer<float> scalars_;
   std::optional<Scalars> sent_;

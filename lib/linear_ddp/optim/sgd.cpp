@@ -4,8 +4,8 @@
 
 namespace ddp {
 
-Sgd::Sgd(Device& device, Model& model, const SgdOptions& options, const GradientOptions& gradient)
-    : Optimizer(device, model, options.lr, gradient) {
+Sgd::Sgd(Device& device, Model& model, const SgdOptions& options, const GradientOptions& gradient, std::int64_t head)
+    : Optimizer(device, model, options.lr, gradient, head) {
   require(options.momentum >= 0, "--momentum may not be negative");
   require(options.weight_decay >= 0, "--weight-decay may not be negative");
   require(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
@@ -16,13 +16,17 @@ Sgd::Sgd(Device& device, Model& model, const SgdOptions& options, const Gradient
   update_.nesterov = options.nesterov;
   update_.first = true;
   if (options.momentum > 0) {
-    momentum_buffer_ = Buffer<float>(device, model.layout().numel());
+    momentum_buffer_ = Buffer<float>(device, numel());
     update_.momentum_buffer = momentum_buffer_.data();
   }
 }
 
-void Sgd::update(const Gradient& gradient, const float* scalars) {
-  device_.sgd_update(gradient, update_, scalars);
+void Sgd::update(std::span<const Gradient> ranges, const float* scalars) {
+  SgdUpdate of_range = update_;
+  for (const Gradient& range : ranges) {
+    device_.sgd_update(range, of_range, scalars);
+    if (of_range.momentum_buffer != nullptr) of_range.momentum_buffer += range.numel;
+  }
   update_.first = false;
 }
 

@@ -10,17 +10,18 @@ struct SgdOptions {
   bool nesterov = false;
 };
 
-/// torch.optim.SGD over a model's flat buffers, in one pass:
+/// torch.optim.SGD over one of a model's heads, in one pass:
 ///   g ← g + weight_decay · p;   b ← g at the first step, then momentum · b + (1 - dampening) · g
 ///   p ← p - lr · (nesterov ? g + momentum · b : momentum > 0 ? b : g)
 class Sgd final : public Optimizer {
  public:
   /// Throws UseError for a negative value, and for nesterov without momentum or with dampening, as PyTorch does.
-  Sgd(Device& device, Model& model, const SgdOptions& options, const GradientOptions& gradient = {});
+  Sgd(Device& device, Model& model, const SgdOptions& options, const GradientOptions& gradient = {},
+      std::int64_t head = 0);
 
  private:
   Scalars next_scalars() override { return {static_cast<float>(lr())}; }
-  void update(const Gradient& gradient, const float* scalars) override;
+  void update(std::span<const Gradient> ranges, const float* scalars) override;
 
   SgdUpdate update_;
   Buffer<float> momentum_buffer_;

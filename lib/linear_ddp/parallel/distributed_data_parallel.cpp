@@ -27,14 +27,19 @@ void DistributedDataParallel::backward(const Batch& batch, std::optional<double>
   model_.backward(batch, static_cast<float>(scale), !part.first);
   if (!part.last) return;
   device_.wait(Queue::communication, Queue::compute);
-  group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(model_.layout().numel()) + 1));
+  const std::int64_t with_losses = model_.layout().numel() + model_.shape().heads;
+  group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(with_losses)));
   device_.wait(Queue::compute, Queue::communication);
 }
 
 float DistributedDataParallel::loss() {
   float value = 0;
-  device_.download(&value, loss_on_device(), sizeof value);
+  losses({&value, 1});
   return value;
+}
+
+void DistributedDataParallel::losses(std::span<float> values) {
+  device_.download(values.data(), losses_on_device(), values.size_bytes());
 }
 
 std::uint64_t DistributedDataParallel::require_equal_replicas() {

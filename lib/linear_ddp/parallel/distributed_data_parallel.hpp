@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include <linear_ddp/comm/process_group.hpp>
 #include <linear_ddp/device/device.hpp>
@@ -41,10 +42,12 @@ class DistributedDataParallel {
   /// as under PyTorch's Join. (Cross entropy: outputs count 1.) Queued.
   void backward(const Batch& batch, std::optional<double> total = std::nullopt, StepPart part = {});
 
-  /// Loss of the last backward: the mean over the step's rows (or of the ranks' means). Waits.
+  /// Loss of the last backward: the mean over the step's rows (or of the ranks' means), of the first head. Waits.
   [[nodiscard]] float loss();
-  /// The same value in the device's memory.
-  [[nodiscard]] const float* loss_on_device() noexcept { return model_.gradients().data() + model_.layout().numel(); }
+  /// Those of so many heads, from the first on. Waits.
+  void losses(std::span<float> values);
+  /// The same values, of all heads, in the device's memory.
+  [[nodiscard]] const float* losses_on_device() noexcept { return model_.gradients().data() + model_.layout().numel(); }
 
   /// Collective. A 64-bit hash of the parameters' bytes. Throws AgreedError naming the ranks whose replicas differ from
   /// rank 0's. Waits.

@@ -1,7 +1,6 @@
 #include <linear_ddp/training/evaluation.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -24,7 +23,8 @@ class Pieces {
         data_(data),
         begin_(share_begin(data.rows, rank, ranks)),
         end_(share_begin(data.rows, rank + 1, ranks)),
-        most_(std::min(std::max<std::int64_t>(1, piece_numel / (data.in + model.shape().out)), end_ - begin_)) {
+        most_(std::min(std::max<std::int64_t>(1, piece_numel / (data.in + model.shape().heads * model.shape().out)),
+                       end_ - begin_)) {
     if (device.memory_is_host()) return;
     x_ = Buffer<float>(device, most_ * data.in);
     y_ = Buffer<float>(device, most_ * data.out);
@@ -70,32 +70,37 @@ class Pieces {
   std::vector<float> read_;
 };
 
-/// A loss as a sum and what it is divided by.
-struct LossSums {
-  double loss = 0, weight = 0;
-  void add_weights(const Model& model, const Dataset& data, const Pieces& share) {
+/// The heads' losses as sums, and what they are divided by.
+class LossSums {
+ public:
+  LossSums(Device& device, Model& model, const Dataset& data, const Pieces& share)
+      : model_(model),
+        on_device_(device, model.shape().heads),
+        of_piece_(static_cast<std::size_t>(model.shape().heads)) {
+    sums_.resize(of_piece_.size() + 1);
     const auto& class_weight = model.loss().class_weight;
     for (auto row = static_cast<std::size_t>(share.begin()); std::cmp_less(row, share.end()); ++row) {
       const double own_class = class_weight.empty() ? 1.0 : class_weight.at(static_cast<std::size_t>(data.y[row]));
-      weight += own_class * (data.weights.empty() ? 1.0 : double{data.weights[row]});
+      sums_.back() += own_class * (data.weights.empty() ? 1.0 : double{data.weights[row]});
     }
   }
-};
-
-/// Loss of a piece.
-class PieceLoss {
- public:
-  PieceLoss(Device& device, Model& model) : model_(model), sum_(device, 1) {}
-  double operator()(const Batch& batch) {
-    double sum = 0;
-    model_.loss_sum(batch, sum_.data());
-    sum_.download({&sum, 1});
-    return sum;
+  void add(const Batch& batch) {
+    model_.loss_sum(batch, on_device_.data());
+    on_device_.download(of_piece_);
+    for (std::size_t head = 0; head < of_piece_.size(); ++head) sums_[head] += of_piece_[head];
+  }
+  /// [heads], and the weight, to be added up over the ranks.
+  [[nodiscard]] std::vector<double>& sums() { return sums_; }
+  [[nodiscard]] std::vector<double> means() const {
+    std::vector<double> means(sums_.begin(), sums_.end() - 1);
+    for (double& mean : means) mean /= sums_.back() * static_cast<double>(model_.losses_of_a_row());
+    return means;
   }
 
  private:
   Model& model_;
-  Buffer<double> sum_;
+  Buffer<double> on_device_;
+  std::vector<double> of_piece_, sums_;
 };
 
 /// The first row of a target is what its deviations are taken from: a constant target then has none, and the sum of
@@ -137,72 +142,80 @@ double Scores::score() const {
 }
 
 double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data) {
+  return evaluate_losses(device, group, model, data).front();
+}
+
+std::vector<double> evaluate_losses(Device& device, ProcessGroup& group, Model& model, const Dataset& data) {
   Pieces pieces(device, model, data, group.rank(), group.size());
-  PieceLoss piece_loss(device, model);
-  LossSums own;
-  pieces.each([&](std::int64_t, const Batch& batch) { own.loss += piece_loss(batch); });
-  own.add_weights(model, data, pieces);
-  Buffer<double> on_device(device, 2);
-  std::array<double, 2> sums{own.loss, own.weight};
-  on_device.upload(sums);
+  LossSums losses(device, model, data, pieces);
+  pieces.each([&](std::int64_t, const Batch& batch) { losses.add(batch); });
+  Buffer<double> on_device(device, std::ssize(losses.sums()));
+  on_device.upload(losses.sums());
   device.wait(Queue::communication, Queue::compute);
   group.all_reduce(on_device.span());
   device.wait(Queue::compute, Queue::communication);
-  on_device.download(sums);
-  return sums[0] / (sums[1] * static_cast<double>(model.losses_of_a_row()));
+  on_device.download(losses.sums());
+  return losses.means();
 }
 
-Scores evaluate(const World& world, Device& device, Model& model, const Dataset& data, bool with_area) {
+Scores evaluate(const World& world, Device& device, Model& model, const Dataset& data, bool in_detail) {
+  return evaluate_heads(world, device, model, data, in_detail).front();
+}
+
+std::vector<Scores> evaluate_heads(const World& world, Device& device, Model& model, const Dataset& data,
+                                   bool in_detail) {
   const LossKind kind = model.loss().kind;
   const bool binary = kind == LossKind::bce_with_logits;
   if (binary && model.shape().out != 1) throw UseError("scores of BCE are those of one output");
   const bool numbers = kind == LossKind::mse || kind == LossKind::huber;
   Pieces pieces(device, model, data, world.rank(), world.size());
-  PieceLoss piece_loss(device, model);
-  LossSums loss;
-  loss.add_weights(model, data, pieces);
+  LossSums losses(device, model, data, pieces);
 
-  const auto outputs = static_cast<std::size_t>(model.shape().out);
+  const auto outputs = static_cast<std::size_t>(model.shape().out),
+             heads = static_cast<std::size_t>(model.shape().heads);
   const double weight = total_weight(data);
-  RegressionSums regression(numbers ? means_of_targets(world, data, pieces, weight) : std::vector<double>{});
-  ClassSums classes(numbers ? 0 : binary ? 2 : outputs);
-  const bool ranks_rows = binary && with_area;
-  SharedArray logits = ranks_rows ? SharedArray(world, data.rows) : SharedArray();
-  Buffer<float> on_device(device, pieces.most_rows() * model.shape().out);
+  const auto means = numbers ? means_of_targets(world, data, pieces, weight) : std::vector<double>{};
+  std::vector<RegressionSums> regressions(heads, RegressionSums(means));
+  std::vector<ClassSums> classes(heads, ClassSums(numbers ? 0 : binary ? 2 : outputs, in_detail));
+  std::vector<SharedArray> logits;
+  for (std::size_t head = 0; binary && in_detail && head < heads; ++head) logits.emplace_back(world, data.rows);
+  Buffer<float> on_device(device, pieces.most_rows() * model.shape().heads * model.shape().out);
   std::vector<float> y(static_cast<std::size_t>(on_device.numel()));
   pieces.each([&](std::int64_t first, const Batch& batch) {
-    loss.loss += piece_loss(batch);
+    losses.add(batch);
     model.forward(batch.rows, batch.x, on_device.data());
-    on_device.download(std::span(y).first(static_cast<std::size_t>(batch.rows) * outputs));
+    on_device.download(std::span(y).first(static_cast<std::size_t>(batch.rows) * heads * outputs));
+    const float* next = y.data();
     for (std::int64_t i = 0; i < batch.rows; ++i) {
-      const std::span<const float> row_outputs(y.data() + static_cast<std::size_t>(i) * outputs, outputs);
       const auto row = static_cast<std::size_t>(first + i);
-      if (numbers) {
-        regression.add(data, row, row_outputs);
-      } else {
-        classes.add(data, row, row_outputs);
-        if (ranks_rows) logits.data()[row] = row_outputs[0];
+      for (std::size_t head = 0; head < heads; ++head, next += outputs) {
+        const std::span<const float> row_outputs(next, outputs);
+        numbers ? regressions[head].add(data, row, row_outputs) : classes[head].add(data, row, row_outputs);
+        if (!logits.empty()) logits[head].data()[row] = *next;
       }
     }
   });
 
-  std::vector<double> sums{loss.loss, loss.weight};
-  regression.append_to(sums);
-  classes.append_to(sums);
-  all_reduce_sum(world, std::span(sums));
-  Scores scores;
-  scores.rows = data.rows;
-  scores.loss = sums[0] / (sums[1] * static_cast<double>(model.losses_of_a_row()));
-  const std::span<const double> rest = std::span(sums).subspan(2);
-  if (numbers) {
-    scores.targets = regression.scores(rest, weight, data.rows);
-  } else {
-    all_reduce_sum(world, std::span(classes.confusion()));
-    scores.classes = classes.scores(rest, weight);
+  all_reduce_sum(world, std::span(losses.sums()));
+  const std::vector<double> mean_losses = losses.means();
+  std::vector<Scores> all(heads);
+  for (std::size_t head = 0; head < heads; ++head) {
+    Scores& scores = all[head];
+    scores.rows = data.rows;
+    scores.loss = mean_losses[head];
+    std::vector<double> sums;
+    numbers ? regressions[head].append_to(sums) : classes[head].append_to(sums);
+    all_reduce_sum(world, std::span(sums));
+    if (numbers) {
+      scores.targets = regressions[head].scores(sums, weight, data.rows);
+      continue;
+    }
+    all_reduce_sum(world, std::span(classes[head].confusion()));
+    scores.classes = classes[head].scores(sums, weight);
     scores.classes->roc_auc =
-        ranks_rows ? roc_auc(world, data, pieces, logits) : std::numeric_limits<double>::quiet_NaN();
+        logits.empty() ? std::numeric_limits<double>::quiet_NaN() : roc_auc(world, data, pieces, logits[head]);
   }
-  return scores;
+  return all;
 }
 
 }  // namespace ddp

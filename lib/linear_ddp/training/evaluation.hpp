@@ -50,11 +50,17 @@ template <class T>
 /// Collective. The mean of the loss over all rows and outputs, in float64 (with weights of classes: a row counts its
 /// own times its class's): rank r evaluates the rows [rows · r / ranks, rows · (r + 1) / ranks). Waits.
 [[nodiscard]] double evaluate_loss(Device& device, ProcessGroup& group, Model& model, const Dataset& data);
+/// The same of each head.
+[[nodiscard]] std::vector<double> evaluate_losses(Device& device, ProcessGroup& group, Model& model,
+                                                  const Dataset& data);
 
 /// Collective. The outputs are the device's, all sums float64. For the area under the ROC curve a float a row is kept
-/// on each host, and two more on rank 0, which sorts them: `with_area` false spares that, and leaves NaN. Throws
-/// UseError for BCE of several outputs. Waits.
+/// on each host, and two more on rank 0, which sorts them: `in_detail` false spares that, and leaves NaN, and spares
+/// the confusion. Throws UseError for BCE of several outputs. Waits.
 [[nodiscard]] Scores evaluate(const World& world, Device& device, Model& model, const Dataset& data,
-                              bool with_area = true);
+                              bool in_detail = true);
+/// The same of each head, on one reading of the data.
+[[nodiscard]] std::vector<Scores> evaluate_heads(const World& world, Device& device, Model& model, const Dataset& data,
+                                                 bool in_detail = true);
 
 }  // namespace ddp

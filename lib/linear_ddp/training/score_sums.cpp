@@ -55,11 +55,11 @@ std::vector<TargetScores> RegressionSums::scores(std::span<const double> sums, d
   return scores;
 }
 
-ClassSums::ClassSums(std::size_t classes)
+ClassSums::ClassSums(std::size_t classes, bool confuses)
     : classes_(classes),
       of_class_(classes),
       right_(classes),
-      confusion_(std::cmp_greater(classes, ClassScores::most_confused) ? 0 : classes * classes) {}
+      confusion_(confuses && std::cmp_less_equal(classes, ClassScores::most_confused) ? classes * classes : 0) {}
 
 void ClassSums::add(const Dataset& data, std::size_t row, std::span<const float> outputs) {
   const auto target = static_cast<std::size_t>(data.y[row]);

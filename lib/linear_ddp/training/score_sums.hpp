@@ -41,7 +41,8 @@ class RegressionSums {
 
 class ClassSums {
  public:
-  explicit ClassSums(std::size_t classes);
+  /// The confusion is empty unless it `confuses`.
+  ClassSums(std::size_t classes, bool confuses);
   /// One output is the logit of the second of two classes.
   void add(const Dataset& data, std::size_t row, std::span<const float> outputs);
   void append_to(std::vector<double>& sums) const;

@@ -2,56 +2,49 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <linear_ddp/base/error.hpp>
 
 namespace ddp {
-namespace {
 
-double mean_loss(const Buffer<double>& weighted_sum, double weight) {
-  double sum = 0;
-  weighted_sum.download({&sum, 1});
-  return sum / weight;
-}
-
-}  // namespace
-
-Trainer::Trainer(Device& device, DistributedDataParallel& replica, Optimizer& optimizer, BatchSource& source,
-                 TrainingObserver& observer)
+Trainer::Trainer(Device& device, DistributedDataParallel& replica, std::vector<Optimizer*> optimizers,
+                 BatchSource& source, TrainingObserver& observer)
     : device_(device),
       replica_(replica),
-      optimizer_(optimizer),
+      optimizers_(std::move(optimizers)),
       source_(source),
       observer_(observer),
-      epoch_sum_(device, 1) {}
+      losses_(optimizers_.size()),
+      epoch_sums_(device, std::ssize(optimizers_)) {
+  for (const Optimizer* optimizer : optimizers_) first_lrs_.push_back(optimizer->lr());
+}
 
-float Trainer::checked_loss(std::int64_t step) {
-  const float loss = replica_.loss();
-  // The all-reduce gave every rank the same value, so every rank throws.
-  if (!std::isfinite(loss)) {
-    throw AgreedError(Status::failed,
-                      fmt::format("the loss is {} at step {}: training diverged; use a smaller --lr, and "
-                                  "--standardize when features differ in scale",
-                                  loss, step));
+void Trainer::check_losses(std::int64_t step) {
+  replica_.losses(losses_);
+  // The all-reduce gave every rank the same values, so every rank throws.
+  if (std::none_of(losses_.begin(), losses_.end(), [](float loss) { return std::isfinite(loss); })) {
+    throw AgreedError(
+        Status::failed,
+        fmt::format("the loss {}is {} at step {}: training diverged; use a smaller --lr, and "
+                    "--standardize when features differ in scale",
+                    losses_.size() == 1 ? "" : fmt::format("of each of {} heads ", losses_.size()), losses_[0], step));
   }
-  return loss;
 }
 
 void Trainer::run_batch(const Step& step) {
   // A sum of weights differs from step to step: it is not for a recording.
   const bool recorded_sum = step.batch.row_weight == nullptr;
   const auto add_loss = [this, weight = step.weight] {
-    device_.accumulate(replica_.loss_on_device(), weight, epoch_sum_.data());
+    device_.accumulate(replica_.losses_on_device(), epoch_sums_.numel(), weight, epoch_sums_.data());
   };
   const auto work = [this, step, recorded_sum, add_loss] {
     replica_.backward(step.batch, step.divisor, step.part);
     if (!step.part.last) return;
     if (recorded_sum) add_loss();
-    optimizer_.update();
+    for (Optimizer* optimizer : optimizers_) optimizer->update();
   };
   // The first of a kind runs as it is: it makes plans and connections, and the first step of all differs. The second is
   // recorded.
@@ -67,7 +60,7 @@ void Trainer::run_batch(const Step& step) {
 }
 
 Step Trainer::run_step(std::int64_t epoch, std::int64_t batch) {
-  optimizer_.prepare();
+  for (Optimizer* optimizer : optimizers_) optimizer->prepare();
   for (;; ++batch) {
     const Step step = source_.load(epoch, batch);
     const bool ends_epoch = batch + 1 == source_.batches_per_epoch();
@@ -80,29 +73,50 @@ Step Trainer::run_step(std::int64_t epoch, std::int64_t batch) {
   }
 }
 
-bool Trainer::report(TrainingObserver::EpochReport report, const TrainerOptions& options) {
-  report.validation = validation_;
-  observer_.on_epoch(report);
-  const double before = std::exchange(last_loss_, report.train_loss);
-  return options.tolerance >= 0 &&
-         std::abs(before - report.train_loss) <= options.tolerance * std::abs(before);  // false for the first: NaN
+bool Trainer::report(TrainingObserver::EpochReport report, const std::vector<double>& train_losses,
+                     const TrainerOptions& options) {
+  bool rests = options.tolerance >= 0 && !last_losses_.empty();
+  for (std::size_t head = 0; head < train_losses.size(); ++head) {
+    report.head = static_cast<std::int64_t>(head);
+    report.lr = last_lrs_[head];
+    report.train_loss = train_losses[head];
+    if (!validations_.empty()) report.validation = validations_[head];
+    observer_.on_epoch(report);
+    const auto is_near = [&](double before) {
+      return std::abs(before - train_losses[head]) <= options.tolerance * std::abs(before);
+    };
+    rests = rests && is_near(last_losses_[head]);
+  }
+  last_losses_ = train_losses;
+  return rests;
+}
+
+std::vector<double> Trainer::mean_losses(double weight) const {
+  std::vector<double> losses(losses_.size());
+  epoch_sums_.download(losses);
+  for (double& loss : losses) loss /= weight;
+  return losses;
 }
 
 TrainingResult Trainer::run(const TrainerOptions& options) {
   const bool cheap_loss = device_.memory_is_host();
   const bool all_rows = source_.one_step_over_all_rows();
   TrainingResult result;
-  double last_lr = optimizer_.lr();
   bool stops = false;
   steps_left_ = options.max_steps;
-  last_loss_ = std::numeric_limits<double>::quiet_NaN();
+  last_losses_.clear();
+  validations_.clear();
+  last_lrs_.resize(optimizers_.size());
+  const auto losses_of_step = [this] { return std::vector<double>(losses_.begin(), losses_.end()); };
 
   for (std::int64_t epoch = 0; epoch < options.epochs && steps_left_ > 0 && !stops; ++epoch) {
     epochs_left_ = options.epochs - epoch;
     double epoch_weight = 0;
-    epoch_sum_.upload(std::array{0.0});
+    epoch_sums_.upload(std::vector<double>(losses_.size(), 0.0));
     for (std::int64_t i = 0; i < source_.steps_per_epoch() && steps_left_ > 0; ++i) {
-      if (options.lr) optimizer_.set_lr(options.lr(result.steps));
+      for (std::size_t head = 0; options.lr && head < optimizers_.size(); ++head) {
+        optimizers_[head]->set_lr(options.lr(first_lrs_[head], result.steps));
+      }
       const Step step = run_step(epoch, i * source_.accumulate());
       --steps_left_;
       ++result.steps;
@@ -111,28 +125,34 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
       // A step over all rows evaluates the parameters that the epoch before left: its report costs no pass of its own.
       const bool reports_epoch = all_rows && epoch > 0;
       const bool reports_step = options.log_every > 0 && result.steps % options.log_every == 0;
-      const float loss = cheap_loss || reports_epoch || reports_step ? checked_loss(result.steps) : 0;
-      if (reports_epoch) {
-        stops = report({epoch - 1, result.steps - 1, last_lr, static_cast<double>(loss), {}}, options);
+      if (cheap_loss || reports_epoch || reports_step) check_losses(result.steps);
+      if (reports_epoch) stops = report({.epoch = epoch - 1, .step = result.steps - 1}, losses_of_step(), options);
+      for (std::size_t head = 0; head < optimizers_.size(); ++head) {
+        last_lrs_[head] = optimizers_[head]->lr();
+        if (!reports_step) continue;
+        observer_.on_step(
+            {result.steps, epoch, losses_[head], last_lrs_[head], step.update_rows, static_cast<std::int64_t>(head)});
       }
-      if (reports_step) observer_.on_step({result.steps, epoch, loss, optimizer_.lr(), step.update_rows});
-      last_lr = optimizer_.lr();
     }
-    checked_loss(result.steps);
+    check_losses(result.steps);
     result.epochs = epoch + 1;
-    if (options.validate) validation_ = options.validate(epoch);
-    stops = stops || (validation_ && validation_->stops);
+    if (options.validate) validations_ = options.validate(epoch);
+    const auto is_stopped = [](const Validation& validation) { return validation.stops; };
+    stops = stops || (options.validate && std::all_of(validations_.begin(), validations_.end(), is_stopped));
     if (all_rows) continue;
-    result.last_epoch_loss = options.evaluate ? options.evaluate() : mean_loss(epoch_sum_, epoch_weight);
-    stops = report({epoch, result.steps, last_lr, result.last_epoch_loss, {}}, options) || stops;
+    result.train_losses = options.evaluate ? options.evaluate() : mean_losses(epoch_weight);
+    stops = report({.epoch = epoch, .step = result.steps}, result.train_losses, options) || stops;
   }
   if (all_rows && result.steps > 0) {
-    if (!options.evaluate) {
+    if (options.evaluate) {
+      result.train_losses = options.evaluate();
+    } else {
       const Step step = source_.load(result.epochs, 0);
       replica_.backward(step.batch, step.divisor);
+      check_losses(result.steps);
+      result.train_losses = losses_of_step();
     }
-    result.last_epoch_loss = options.evaluate ? options.evaluate() : static_cast<double>(checked_loss(result.steps));
-    report({result.epochs - 1, result.steps, last_lr, result.last_epoch_loss, {}}, options);
+    report({.epoch = result.epochs - 1, .step = result.steps}, result.train_losses, options);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include <linear_ddp/data/batch_source.hpp>
 #include <linear_ddp/optim/sgd.hpp>
@@ -23,18 +24,21 @@ struct Validation {
 struct TrainerOptions {
   std::int64_t epochs = 1;
   std::int64_t max_steps = std::numeric_limits<std::int64_t>::max();  ///< of the optimizer
-  std::function<double(std::int64_t done)> lr;  ///< of the step after so many; empty: as the optimizer has it
-  std::int64_t log_every = 0;                   ///< steps between on_step calls; 0: none
-  /// Collective: the loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is reported.
-  std::function<double()> evaluate;
-  /// Collective, after each epoch; every rank gets the same. Empty: none.
-  std::function<Validation(std::int64_t epoch)> validate;
-  /// Ends the training when an epoch changes its train_loss by no more than so much of it; below 0: never. When one
+  /// Of the step after so many, from what an optimizer began with; empty: the optimizers keep theirs.
+  std::function<double(double first_lr, std::int64_t done)> lr;
+  std::int64_t log_every = 0;  ///< steps between on_step calls; 0: none
+  /// Collective: each head's loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is
+  /// reported.
+  std::function<std::vector<double>()> evaluate;
+  /// Collective, after each epoch, of each head; every rank gets the same. Ends the training when it stops all heads.
+  /// Empty: none.
+  std::function<std::vector<Validation>(std::int64_t epoch)> validate;
+  /// Ends the training when an epoch changes no head's train_loss by more than so much of it; below 0: never. When one
   /// step is all the data the next one, which finds out, is done then.
   double tolerance = -1;
 };
 
-/// What a training tells while it runs; every rank calls its own with the same values.
+/// What a training tells while it runs, of one head after the other; every rank calls its own with the same values.
 class TrainingObserver {
  public:
   struct StepReport {
@@ -42,14 +46,16 @@ class TrainingObserver {
     float loss;                ///< of the parameters before the step's update
     double lr;
     std::int64_t rows;  ///< of all ranks
+    std::int64_t head = 0;
   };
   struct EpochReport {
-    std::int64_t epoch, step;
-    double lr;  ///< of its last step
+    std::int64_t epoch = 0, step = 0;
+    double lr = 0;  ///< of its last step
     /// Of the parameters after the epoch, over all rows, when TrainerOptions::evaluate is given or one step is all the
     /// data and averages over rows; else the mean of the steps' losses, each counted by its rows or their weights.
-    double train_loss;
-    std::optional<Validation> validation;  ///< of the same parameters as train_loss, unless that is a mean of steps
+    double train_loss = 0;
+    std::optional<Validation> validation{};  ///< of the same parameters as train_loss, unless that is a mean of steps
+    std::int64_t head = 0;
   };
   virtual ~TrainingObserver() = default;
   virtual void on_step(const StepReport&) {}
@@ -58,18 +64,22 @@ class TrainingObserver {
 
 struct TrainingResult {
   std::int64_t steps = 0, epochs = 0, rows = 0;
-  double last_epoch_loss = 0;  ///< as in EpochReport
+  std::vector<double> train_losses;  ///< of the heads' last epoch, as in EpochReport
 };
 
 /// The loop: batch, forward, loss, backward, all-reduce, update.
 class Trainer {
  public:
-  /// All outlive the trainer.
-  Trainer(Device& device, DistributedDataParallel& replica, Optimizer& optimizer, BatchSource& source,
+  /// All outlive the trainer. Of a model with several heads each has an optimizer, in their order.
+  Trainer(Device& device, DistributedDataParallel& replica, std::vector<Optimizer*> optimizers, BatchSource& source,
           TrainingObserver& observer);
+  Trainer(Device& device, DistributedDataParallel& replica, Optimizer& optimizer, BatchSource& source,
+          TrainingObserver& observer)
+      : Trainer(device, replica, std::vector{&optimizer}, source, observer) {}
 
-  /// Collective. Throws AgreedError(Status::failed) at the first loss that is not finite, naming the step. On a device
-  /// whose memory the host can't read the loss is looked at when it is reported: at each on_step and on_epoch.
+  /// Collective. Throws AgreedError(Status::failed) when no head has a finite loss, naming the step; heads that go on
+  /// are not disturbed by those that diverged. On a device whose memory the host can't read the losses are looked at
+  /// when they are reported: at each on_step and on_epoch.
   TrainingResult run(const TrainerOptions& options);
 
  private:
@@ -84,20 +94,26 @@ class Trainer {
   /// The batches of a step of the optimizer, from this one on; returns the last.
   Step run_step(std::int64_t epoch, std::int64_t batch);
   void run_batch(const Step& step);
-  /// Whether the training loss has come to rest.
-  bool report(TrainingObserver::EpochReport report, const TrainerOptions& options);
-
-  float checked_loss(std::int64_t step);
+  /// Of every head, with these losses. Whether they have come to rest.
+  bool report(TrainingObserver::EpochReport report, const std::vector<double>& train_losses,
+              const TrainerOptions& options);
+  /// The epoch's, of `weight` in all.
+  std::vector<double> mean_losses(double weight) const;
+  /// Downloads losses_.
+  void check_losses(std::int64_t step);
 
   Device& device_;
   DistributedDataParallel& replica_;
-  Optimizer& optimizer_;
+  std::vector<Optimizer*> optimizers_;  // [heads]
+  std::vector<double> first_lrs_;
   BatchSource& source_;
   TrainingObserver& observer_;
-  Buffer<double> epoch_sum_;
+  std::vector<float> losses_;  // of the last step
+  Buffer<double> epoch_sums_;
   std::int64_t epochs_left_ = 0, steps_left_ = 0;
-  std::optional<Validation> validation_;  // of the epoch before
-  double last_loss_ = 0;                  // likewise
+  std::vector<double> last_lrs_;
+  std::vector<Validation> validations_;  // of the epoch before; empty: none
+  std::vector<double> last_losses_;      // likewise
   std::map<BatchKind, BatchRuns> recordings_;
 };
 
