@@ -73,21 +73,22 @@ Step Trainer::run_step(std::int64_t epoch, std::int64_t batch) {
   }
 }
 
-bool Trainer::report(TrainingObserver::EpochReport report, const std::vector<double>& train_losses,
+bool Trainer::report(TrainingObserver::EpochReport report, const std::vector<double>& losses,
                      const TrainerOptions& options) {
-  bool rests = options.tolerance >= 0 && !last_losses_.empty();
-  for (std::size_t head = 0; head < train_losses.size(); ++head) {
+  const bool first = train_losses_.empty();
+  bool rests = options.tolerance >= 0 && !first;
+  if (first) train_losses_ = losses;
+  for (std::size_t head = 0; head < losses.size(); ++head) {
+    const double before = train_losses_[head];
+    if (!stopped_[head]) train_losses_[head] = losses[head];
     report.head = static_cast<std::int64_t>(head);
     report.lr = last_lrs_[head];
-    report.train_loss = train_losses[head];
+    report.train_loss = train_losses_[head];
     if (!validations_.empty()) report.validation = validations_[head];
     observer_.on_epoch(report);
-    const auto is_near = [&](double before) {
-      return std::abs(before - train_losses[head]) <= options.tolerance * std::abs(before);
-    };
-    rests = rests && is_near(last_losses_[head]);
+    stopped_[head] = report.validation && report.validation->stops;
+    rests = rests && std::abs(before - report.train_loss) <= options.tolerance * std::abs(before);
   }
-  last_losses_ = train_losses;
   return rests;
 }
 
@@ -104,8 +105,9 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
   TrainingResult result;
   bool stops = false;
   steps_left_ = options.max_steps;
-  last_losses_.clear();
+  train_losses_.clear();
   validations_.clear();
+  stopped_.assign(optimizers_.size(), false);
   last_lrs_.resize(optimizers_.size());
   const auto losses_of_step = [this] { return std::vector<double>(losses_.begin(), losses_.end()); };
 
@@ -140,20 +142,19 @@ TrainingResult Trainer::run(const TrainerOptions& options) {
     const auto is_stopped = [](const Validation& validation) { return validation.stops; };
     stops = stops || (options.validate && std::all_of(validations_.begin(), validations_.end(), is_stopped));
     if (all_rows) continue;
-    result.train_losses = options.evaluate ? options.evaluate() : mean_losses(epoch_weight);
-    stops = report({.epoch = epoch, .step = result.steps}, result.train_losses, options) || stops;
+    const auto losses = options.evaluate ? options.evaluate() : mean_losses(epoch_weight);
+    stops = report({.epoch = epoch, .step = result.steps}, losses, options) || stops;
   }
   if (all_rows && result.steps > 0) {
-    if (options.evaluate) {
-      result.train_losses = options.evaluate();
-    } else {
+    if (!options.evaluate) {
       const Step step = source_.load(result.epochs, 0);
       replica_.backward(step.batch, step.divisor);
       check_losses(result.steps);
-      result.train_losses = losses_of_step();
     }
-    report({.epoch = result.epochs - 1, .step = result.steps}, result.train_losses, options);
+    report({.epoch = result.epochs - 1, .step = result.steps}, options.evaluate ? options.evaluate() : losses_of_step(),
+           options);
   }
+  result.train_losses = train_losses_;
   return result;
 }
 

@@ -30,8 +30,8 @@ struct TrainerOptions {
   /// Collective: each head's loss over all training rows, for EpochReport; empty: the mean over the epoch's rows is
   /// reported.
   std::function<std::vector<double>()> evaluate;
-  /// Collective, after each epoch, of each head; every rank gets the same. Ends the training when it stops all heads.
-  /// Empty: none.
+  /// Collective, after each epoch, of each head; every rank gets the same. Ends the training when it stops all heads;
+  /// one that it stops earlier is trained on, and reported with the losses that it had then. Empty: none.
   std::function<std::vector<Validation>(std::int64_t epoch)> validate;
   /// Ends the training when an epoch changes no head's train_loss by more than so much of it; below 0: never. When one
   /// step is all the data the next one, which finds out, is done then.
@@ -94,9 +94,8 @@ class Trainer {
   /// The batches of a step of the optimizer, from this one on; returns the last.
   Step run_step(std::int64_t epoch, std::int64_t batch);
   void run_batch(const Step& step);
-  /// Of every head, with these losses. Whether they have come to rest.
-  bool report(TrainingObserver::EpochReport report, const std::vector<double>& train_losses,
-              const TrainerOptions& options);
+  /// Of every head, with these losses, but for heads that were stopped. Whether they have come to rest.
+  bool report(TrainingObserver::EpochReport report, const std::vector<double>& losses, const TrainerOptions& options);
   /// The epoch's, of `weight` in all.
   std::vector<double> mean_losses(double weight) const;
   /// Downloads losses_.
@@ -113,7 +112,8 @@ class Trainer {
   std::int64_t epochs_left_ = 0, steps_left_ = 0;
   std::vector<double> last_lrs_;
   std::vector<Validation> validations_;  // of the epoch before; empty: none
-  std::vector<double> last_losses_;      // likewise
+  std::vector<bool> stopped_;            // by a validation before that
+  std::vector<double> train_losses_;     // of the last report; empty: none
   std::map<BatchKind, BatchRuns> recordings_;
 };
 
