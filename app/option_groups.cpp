@@ -206,7 +206,8 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
   add_device(app, options);
   add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
       word(options.backend, {"auto", "nccl", "mpi"}));
-  add(app, "--precision", "NAME", "fp32; with --optimizer exact fp64: right to the last digit, and saved as F64 [fp32]",
+  add(app, "--precision", "NAME",
+      "fp32; fp64, on the host and saved as F64: exact right to the last digit, lbfgs in float64 [fp32]",
       word(options.precision, {"fp32", "fp64"}, {"tf32", "bf16"}));
   add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
 

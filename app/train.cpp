@@ -144,7 +144,9 @@ void report_result(Console& console, const Outcome& outcome, const std::vector<s
   console.event(event);
 }
 
-void save(const TrainOptions& options, const Model& model, const std::optional<TrainingData>& data, Console& console) {
+/// `found` in float64, where there is such, or the model.
+void save(const TrainOptions& options, const Model& model, const std::optional<LinearValues>& found,
+          const std::optional<TrainingData>& data, Console& console) {
   Provenance provenance{.task = options.task(), .loss = options.loss()};
   if (data) {
     provenance.feature_names = data->share.feature_names;
@@ -152,7 +154,8 @@ void save(const TrainOptions& options, const Model& model, const std::optional<T
     provenance.classes = data->rows.classes;
     provenance.standardizer = data->standardizer ? &*data->standardizer : nullptr;
   }
-  save_model(options.save, model, provenance);
+  found ? save_model(options.save, *found, model.shape().in, true, provenance)
+        : save_model(options.save, model, provenance);
   console.line("saved", options.save);
 }
 
@@ -170,7 +173,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   });
   // A driver may hang before there is a group, and when what was made is released. (Reading data takes what it takes.)
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
-  const SelectedDevice selected = select_device(world, options.device);
+  const SelectedDevice selected =
+      select_device(world, options.lbfgs_in_float64() ? DeviceRequest::cpu : options.device);
   Device& device = *selected.device;
   const std::string backend = agree(world, [&] { return choose_backend(options.backend, device); });
   console.line("linear_ddp",
@@ -195,7 +199,12 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   Model model = agree(world, [&] { return Model(device, shape, loss); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
   DistributedDataParallel replica(world, device, *group, model);
-  const double weight = data ? total_weight(data->rows, loss) : 0, l2 = l2_of(options, weight, outputs);
+  std::optional<TableObjective> in_float64;
+  if (options.lbfgs_in_float64()) {
+    in_float64.emplace(world, data->share, make_table_loss(options, data->rows), options.bias);
+  }
+  const double weight = in_float64 ? in_float64->weight() : data ? total_weight(data->rows, loss) : 0;
+  const double l2 = l2_of(options, weight, outputs);
   const bool by_lbfgs = options.optimizer == "lbfgs";
   const auto optimizer = agree(
       world, [&] { return by_lbfgs ? std::unique_ptr<Optimizer>() : make_optimizer(device, model, options, l2); });
@@ -230,8 +239,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     if (by_lbfgs) {
       const auto valid_scores = [&](const Dataset& rows) { return scores_of(rows, false); };
       outcome.seconds = timed([&] {
-        outcome.search = fit_by_lbfgs({world, device, *group, model, *data, options, plan.epochs, weight, l2,
-                                       trainer_options.validate, valid_scores},
+        outcome.search = fit_by_lbfgs({world, device, *group, watchdog, model, *data, options, plan.epochs, weight, l2,
+                                       trainer_options.validate, valid_scores, in_float64 ? &*in_float64 : nullptr},
                                       console);
       });
       const std::int64_t iterations = outcome.search->search.last.iteration;
@@ -249,10 +258,11 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     if (data && data->valid) outcome.valid = scores_of(*data->valid, true);
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
-    outcome.hash = replica.require_equal_replicas();
+    const auto found = by_lbfgs ? outcome.search->found : std::nullopt;
+    outcome.hash = found ? agreed_hash_of(world, found->weight, found->bias) : replica.require_equal_replicas();
     outcome.penalty = by_lbfgs ? outcome.search->penalty : optimizer->penalty();
     agree(world, [&] {
-      if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
+      if (world.rank() == 0 && !options.save.empty()) save(options, model, found, data, console);
     });
   }
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
