@@ -16,7 +16,7 @@ namespace {
 LbfgsOptions options_of(const LbfgsRun& run) {
   LbfgsOptions lbfgs;
   lbfgs.max_iterations = run.max_iterations;
-  if (run.in_float64 != nullptr) {
+  if (run.in_float64 != nullptr) {  // whose rounding is the search's default
     lbfgs.gradient_tolerance = run.options.tolerance.value_or(1e-10);
     if (!run.options.tolerance) lbfgs.gradient_tolerance_of_value = 1e-9;
     return lbfgs;
