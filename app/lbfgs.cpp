@@ -16,6 +16,11 @@ namespace {
 LbfgsOptions options_of(const LbfgsRun& run) {
   LbfgsOptions lbfgs;
   lbfgs.max_iterations = run.max_iterations;
+  if (run.in_float64 != nullptr) {  // whose rounding is the search's default
+    lbfgs.gradient_tolerance = run.options.tolerance.value_or(1e-10);
+    if (!run.options.tolerance) lbfgs.gradient_tolerance_of_value = 1e-9;
+    return lbfgs;
+  }
   lbfgs.gradient_tolerance = run.options.tolerance.value_or(1e-6);
   // A weak penalty leaves a small loss, and its gradient is small far from the optimum.
   if (!run.options.tolerance) lbfgs.gradient_tolerance_of_value = 4e-6;
@@ -27,9 +32,23 @@ FullBatchObjective objective_of(const LbfgsRun& run, FullBatch rows) {
   return {run.device, run.group, run.model.shape(), run.model.loss(), std::move(rows)};
 }
 
-LbfgsFit fit_of(const FullBatchObjective& objective, const LbfgsResult& search, std::span<const double> x, double l2) {
-  const double penalty = objective.penalty(x, l2);
-  return {search, l2, search.last.value - penalty, penalty, search.last.evaluations * objective.rows()};
+LbfgsFit fit_of(const LbfgsRun& run, const LbfgsResult& search, std::span<const double> x, double l2) {
+  const double penalty = l2_penalty(weight_of(run.model, x), l2);
+  return {search, l2, search.last.value - penalty, penalty, search.last.evaluations * run.data.rows.rows};
+}
+
+/// From the model's parameters on, which are float.
+LbfgsFit fit_in_float64(const LbfgsRun& run, Console& console) {
+  const auto objective = [&](std::span<const double> x, std::span<double> gradient) {
+    const Watchdog::Watch evaluation(run.watchdog, "evaluation of the objective", 0);
+    return run.in_float64->evaluate(x, gradient, run.l2);
+  };
+  std::vector<double> x = get_parameters(run.model);
+  const auto search = train_by_lbfgs(objective, x, run.model, {options_of(run), run.l2, run.validate}, console);
+  LbfgsFit fit = fit_of(run, search, x, run.l2);
+  const auto weight = weight_of(run.model, x);
+  fit.found = {{weight.begin(), weight.end()}, {x.begin() + std::ssize(weight), x.end()}};
+  return fit;
 }
 
 /// Collective. Searches that memory, and one wide layer, have room for at a time, on each rank of a host.
@@ -66,7 +85,7 @@ class PathFit {
     HeadSearch last{path_.l2[chosen], heads[chosen].x};
     minimize_together(objective, {&last, 1}, options_of(run_));
     set_parameters(run_.model, last.x);
-    LbfgsFit fit = fit_of(objective, last.result, last.x, last.l2);
+    LbfgsFit fit = fit_of(run_, last.result, last.x, last.l2);
     fit.rows_seen += rows_seen_;
     return fit;
   }
@@ -79,7 +98,7 @@ class PathFit {
     report_path();
     const HeadSearch& chosen = heads[path_.chosen(run_.options)];
     set_parameters(run_.model, chosen.x);
-    LbfgsFit fit = fit_of(objective, chosen.result, chosen.x, chosen.l2);
+    LbfgsFit fit = fit_of(run_, chosen.result, chosen.x, chosen.l2);
     fit.rows_seen = rows_seen_;
     return fit;
   }
@@ -130,11 +149,12 @@ class PathFit {
 }  // namespace
 
 LbfgsFit fit_by_lbfgs(const LbfgsRun& run, Console& console) {
+  if (run.in_float64 != nullptr) return fit_in_float64(run, console);
   if (!run.options.l2_path.empty()) return PathFit(run, console).fit();
   const ResidentRows rows(run.device, run.data.rows, run.model.loss().class_weight, run.world.rank(), run.world.size());
   FullBatchObjective objective = objective_of(run, rows.all());
   const auto search = train_by_lbfgs(objective, run.model, {options_of(run), run.l2, run.validate}, console);
-  return fit_of(objective, search, get_parameters(run.model), run.l2);
+  return fit_of(run, search, get_parameters(run.model), run.l2);
 }
 
 std::string search_in_words(const LbfgsResult& search) {

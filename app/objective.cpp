@@ -14,10 +14,18 @@
 namespace ddp::app {
 namespace {
 
+LossKind kind_of(const TrainOptions& options) {
+  static const std::map<std::string, LossKind> kinds{{"mse", LossKind::mse},
+                                                     {"huber", LossKind::huber},
+                                                     {"bce", LossKind::bce_with_logits},
+                                                     {"cross-entropy", LossKind::cross_entropy}};
+  return kinds.at(options.loss());
+}
+
 /// One for each class; none when all count the same. Balanced as in scikit-learn: rows / (classes · rows of the class).
-std::vector<float> class_weights(const TrainOptions& options, const Dataset& data) {
+std::vector<double> class_weights(const TrainOptions& options, const Dataset& data) {
   const std::size_t classes = data.classes.size();
-  std::vector<float> weights(options.class_weights.begin(), options.class_weights.end());
+  std::vector<double> weights = options.class_weights;
   if (options.balanced_classes) {
     std::vector<std::int64_t> rows(classes, 0);
     for (std::int64_t row = 0; row < data.rows; ++row) {
@@ -29,8 +37,7 @@ std::vector<float> class_weights(const TrainOptions& options, const Dataset& dat
         throw UseError(
             fmt::format("--class-weights balanced: the class '{:.40}' has no row to train on", data.classes[c]));
       }
-      weights.push_back(
-          static_cast<float>(static_cast<double>(data.rows) / static_cast<double>(classes) / static_cast<double>(own)));
+      weights.push_back(static_cast<double>(data.rows) / static_cast<double>(classes) / static_cast<double>(own));
     }
   }
   if (!weights.empty() && weights.size() != classes) {
@@ -51,15 +58,18 @@ void weigh_classes(Dataset& data, const std::vector<float>& of_class) {
 
 }  // namespace
 
+TableLoss make_table_loss(const TrainOptions& options, const Dataset& data) {
+  TableLoss loss{kind_of(options), options.label_smoothing};
+  if (options.task() != Task::regression) loss.class_weight = class_weights(options, data);
+  return loss;
+}
+
 LossOptions make_loss(const TrainOptions& options, TrainingData* data) {
-  static const std::map<std::string, LossKind> kinds{{"mse", LossKind::mse},
-                                                     {"huber", LossKind::huber},
-                                                     {"bce", LossKind::bce_with_logits},
-                                                     {"cross-entropy", LossKind::cross_entropy}};
-  LossOptions loss{.kind = kinds.at(options.loss()), .label_smoothing = options.label_smoothing};
+  LossOptions loss{.kind = kind_of(options), .label_smoothing = options.label_smoothing};
   if (options.task() == Task::regression) return loss;
   Dataset& rows = data->rows;
-  const auto of_class = class_weights(options, rows);
+  const auto exact = class_weights(options, rows);
+  const std::vector<float> of_class(exact.begin(), exact.end());
   if (loss.kind == LossKind::cross_entropy) {
     loss.class_weight = of_class;
   } else if (!of_class.empty()) {

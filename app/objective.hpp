@@ -4,6 +4,7 @@
 
 #include <linear_ddp/nn/model.hpp>
 #include <linear_ddp/optim/optimizer.hpp>
+#include <linear_ddp/training/table_objective.hpp>
 #include "training_data.hpp"
 
 namespace ddp::app {
@@ -11,6 +12,9 @@ namespace ddp::app {
 /// What is minimised. Weights of classes that the loss does not have itself become the rows' weights.
 /// Throws UseError when they are not one for each class.
 [[nodiscard]] LossOptions make_loss(const TrainOptions& options, TrainingData* data);
+
+/// The same of a table's own numbers.
+[[nodiscard]] TableLoss make_table_loss(const TrainOptions& options, const Dataset& data);
 
 /// --l2, or what scikit-learn's --C or --alpha come to, which are beside sums over the rows and not beside their mean.
 /// `weight` is that of all rows together.

@@ -191,7 +191,7 @@ void add_training(CLI::App& app, TrainOptions& options) {
   add(app, "--steps", "N", "optimizer steps to stop after", whole(options.steps));
   add(app, "--tolerance", "X",
       "stop when an epoch changes the training loss by no more than so much of it [never]; lbfgs: when no component "
-      "of the gradient is above it [1e-6, and 4e-6 of the objective]",
+      "of the gradient is above it [1e-6, and 4e-6 of the objective; fp64: 1e-10, and 1e-9]",
       number(options.tolerance));
   add(app, "--patience", "N", "stop after so many epochs without a better loss on --valid [never]",
       whole(options.patience));
@@ -210,7 +210,9 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
   add_device(app, options);
   add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
       word(options.backend, {"auto", "nccl", "mpi"}));
-  add(app, "--precision", "NAME", "fp32; with --optimizer exact fp64: right to the last digit, and saved as F64 [fp32]",
+  add(app, "--precision", "NAME",
+      "fp32; fp64, on the host and saved as F64: with --optimizer exact right to the last digit, with lbfgs to the "
+      "rounding of the loss [fp32]",
       word(options.precision, {"fp32", "fp64"}, {"tf32", "bf16"}));
   add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
 

@@ -73,6 +73,8 @@ struct TrainOptions {
   [[nodiscard]] std::string loss() const;
   /// When --valid is one, else nothing.
   [[nodiscard]] std::optional<double> valid_fraction() const;
+  /// --optimizer lbfgs --precision fp64: on the host, on the table's own numbers.
+  [[nodiscard]] bool lbfgs_in_float64() const { return optimizer == "lbfgs" && precision == "fp64"; }
   [[nodiscard]] bool init_is_file() const { return init != "torch" && init != "zeros"; }
   /// Every option by its name on the command line, but for `device` and `backend`; null: left to the program.
   [[nodiscard]] nlohmann::ordered_json to_json() const;

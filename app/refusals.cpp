@@ -12,7 +12,9 @@ namespace {
 void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
   if (options.optimizer != "exact") {
     refuse_given(app, "--summary", "needs --optimizer exact");
-    if (options.precision != "fp32") throw UseError("--precision " + options.precision + " needs --optimizer exact");
+    if (options.precision != "fp32" && options.optimizer != "lbfgs") {
+      throw UseError("--precision " + options.precision + " needs --optimizer exact or lbfgs");
+    }
     return;
   }
   if (options.data.empty()) throw UseError("--optimizer exact needs --data FILE: a table to fit");
@@ -42,6 +44,12 @@ void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
                "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
                "--sweep --clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every",
                "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
+  if (!options.lbfgs_in_float64()) return;
+  if (options.device == DeviceRequest::cuda) {
+    throw UseError("--device cuda is not for --precision fp64, which works on the host");
+  }
+  refuse_given(app, "--l2-path", "with --optimizer lbfgs is of --precision fp32, whose penalties share their products");
+  refuse_given(app, "--save-best", "keeps float parameters, and --precision fp64 has others");
 }
 
 void refuse_path(const CLI::App& app, const TrainOptions& options) {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include <linear_ddp/base/error.hpp>
+#include <linear_ddp/base/hash.hpp>
 #include <linear_ddp/base/version.hpp>
 #include <linear_ddp/launch/collectives.hpp>
 
@@ -45,6 +47,21 @@ std::vector<std::pair<std::string, std::string>> run_facts(const Device& device,
     if (!for_rank_0_alone) facts.emplace_back("--" + name, value.dump());
   }
   return facts;
+}
+
+std::uint64_t agreed_hash_of(const World& world, std::span<const double> weight, std::span<const double> bias) {
+  Hash hash;
+  hash.add(std::as_bytes(weight));
+  hash.add(std::as_bytes(bias));
+  const auto hashes = all_gather(world, static_cast<std::int64_t>(hash.value()));
+  const auto other = std::find_if(hashes.begin(), hashes.end(), [&](std::int64_t of) { return of != hashes[0]; });
+  if (other != hashes.end()) {
+    throw AgreedError(Status::failed,
+                      fmt::format("rank {} has another solution than rank 0; its arithmetic is not that "
+                                  "of the others: use hosts of one kind and the same libraries",
+                                  other - hashes.begin()));
+  }
+  return hash.value();
 }
 
 std::string describe_ranks(const World& world) {

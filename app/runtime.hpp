@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <linear_ddp/comm/process_group.hpp>
@@ -24,6 +26,10 @@ namespace ddp::app {
 /// The same and all options, but for those of rank 0 alone.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> run_facts(const Device& device,
                                                                          const TrainOptions& options);
+
+/// Collective. Throws AgreedError unless all ranks have the same parameters.
+[[nodiscard]] std::uint64_t agreed_hash_of(const World& world, std::span<const double> weight,
+                                           std::span<const double> bias);
 
 /// "4 ranks on 2 hosts"; collective.
 [[nodiscard]] std::string describe_ranks(const World& world);

@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <span>
 
 #include <linear_ddp/base/atomic_file.hpp>
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/base/hash.hpp>
 #include <linear_ddp/base/version.hpp>
 #include <linear_ddp/launch/agree.hpp>
-#include <linear_ddp/launch/collectives.hpp>
 #include <linear_ddp/launch/preflight.hpp>
 #include <linear_ddp/training/table_rows.hpp>
 #include "model_file.hpp"
@@ -77,29 +73,6 @@ void print_summary(Console& console, const TableShare& table, const LeastSquares
       line(table.feature_names[i], solution.weight[o * in + i], solution.weight_errors[o * in + i]);
     }
   }
-}
-
-/// Collective. Throws AgreedError unless all ranks have the same.
-std::uint64_t agreed_hash_of(const World& world, const LeastSquaresSolution& solution) {
-  Hash hash;
-  hash.add(std::as_bytes(std::span(solution.weight)));
-  hash.add(std::as_bytes(std::span(solution.bias)));
-  const auto hashes = all_gather(world, static_cast<std::int64_t>(hash.value()));
-  const auto other = std::find_if(hashes.begin(), hashes.end(), [&](std::int64_t of) { return of != hashes[0]; });
-  if (other != hashes.end()) {
-    throw AgreedError(Status::failed,
-                      fmt::format("rank {} has another solution than rank 0; its arithmetic is not that "
-                                  "of the others: use hosts of one kind and the same libraries",
-                                  other - hashes.begin()));
-  }
-  return hash.value();
-}
-
-double total_weight(const World& world, const TableShare& table) {
-  double sum = table.weights.empty() ? static_cast<double>(table.rows) : 0;
-  for (const double weight : table.weights) sum += weight;
-  all_reduce_sum(world, std::span(&sum, 1));
-  return sum;
 }
 
 /// The scores of the training rows with the sums of the solver, which are right where those of residuals cancel.
@@ -198,7 +171,7 @@ void solve(const World& world, const TrainOptions& options, Watchdog& watchdog, 
                     "--precision {}",
                     name_of(solution.method), solution.condition, options.precision == "fp64" ? "fp32" : "fp64"));
   }
-  const std::uint64_t hash = agreed_hash_of(world, solution);
+  const std::uint64_t hash = agreed_hash_of(world, solution.weight, solution.bias);
   if (world.rank() == 0) warn_of(options, table, solution);
   const Scores scores = training_scores(world, table, solution, weight);
   std::optional<Scores> valid;

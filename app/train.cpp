@@ -99,7 +99,9 @@ nlohmann::ordered_json start_event(const World& world, const TrainOptions& optio
   return event;
 }
 
-void save(const TrainOptions& options, const Model& model, const std::optional<TrainingData>& data, Console& console) {
+/// `found` in float64, where there is such, or the model.
+void save(const TrainOptions& options, const Model& model, const std::optional<LinearValues>& found,
+          const std::optional<TrainingData>& data, Console& console) {
   Provenance provenance{.task = options.task(), .loss = options.loss()};
   if (data) {
     provenance.feature_names = data->share.feature_names;
@@ -107,7 +109,8 @@ void save(const TrainOptions& options, const Model& model, const std::optional<T
     provenance.classes = data->rows.classes;
     provenance.standardizer = data->standardizer ? &*data->standardizer : nullptr;
   }
-  save_model(options.save, model, provenance);
+  found ? save_model(options.save, *found, model.shape().in, true, provenance)
+        : save_model(options.save, model, provenance);
   console.line("saved", options.save);
 }
 
@@ -125,7 +128,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   });
   // A driver may hang before there is a group, and when what was made is released. (Reading data takes what it takes.)
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
-  const SelectedDevice selected = select_device(world, options.device);
+  const SelectedDevice selected =
+      select_device(world, options.lbfgs_in_float64() ? DeviceRequest::cpu : options.device);
   Device& device = *selected.device;
   const std::string backend = agree(world, [&] { return choose_backend(options.backend, device); });
   console.line("linear_ddp",
@@ -156,7 +160,12 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   });
   Model& trained = wide ? *wide : model;
   DistributedDataParallel replica(world, device, *group, trained);
-  const double weight = data ? total_weight(data->rows, loss) : 0, l2 = l2_of(options, weight, outputs);
+  std::optional<TableObjective> in_float64;
+  if (options.lbfgs_in_float64()) {
+    in_float64.emplace(world, data->share, make_table_loss(options, data->rows), options.bias);
+  }
+  const double weight = in_float64 ? in_float64->weight() : data ? total_weight(data->rows, loss) : 0;
+  const double l2 = l2_of(options, weight, outputs);
   const bool by_lbfgs = options.optimizer == "lbfgs";
   const auto optimizers = agree(world, [&] {
     std::vector<std::unique_ptr<Optimizer>> of_heads;
@@ -202,8 +211,9 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
       std::function<Validation(std::int64_t)> validate;
       if (data->valid) validate = [&](std::int64_t iteration) { return stopping(iteration).front(); };
       outcome.seconds = timed([&] {
-        outcome.search = fit_by_lbfgs(
-            {world, device, *group, model, *data, options, plan.epochs, weight, l2, validate, valid_scores}, console);
+        outcome.search = fit_by_lbfgs({world, device, *group, watchdog, model, *data, options, plan.epochs, weight, l2,
+                                       validate, valid_scores, in_float64 ? &*in_float64 : nullptr},
+                                      console);
       });
       const std::int64_t iterations = outcome.search->search.last.iteration;
       outcome.training = {iterations, iterations, outcome.search->rows_seen, {outcome.search->loss}};
@@ -229,10 +239,11 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     if (data && data->valid) outcome.valid = scores_of(*data->valid, true);
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
-    outcome.hash = replica.require_equal_replicas();
+    const auto found = by_lbfgs ? outcome.search->found : std::nullopt;
+    outcome.hash = found ? agreed_hash_of(world, found->weight, found->bias) : replica.require_equal_replicas();
     outcome.penalty = by_lbfgs ? outcome.search->penalty : optimizers[outcome.head]->penalty();
     agree(world, [&] {
-      if (world.rank() == 0 && !options.save.empty()) save(options, model, data, console);
+      if (world.rank() == 0 && !options.save.empty()) save(options, model, found, data, console);
     });
   }
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);

@@ -51,11 +51,10 @@ std::optional<TableShare> validation_rows(const World& world, const TrainOptions
   return agree(world, [&] { return take_rows(training, held_back); });
 }
 
-Dataset gather(const World& world, TableShare& share, Residence residence) {
-  Dataset rows = gather_dataset(world, share, residence);
+/// But for its names.
+void forget_rows(TableShare& share) {
   share.features = share.targets = share.weights = {};
   share.source.reset();
-  return rows;
 }
 
 }  // namespace
@@ -90,11 +89,12 @@ std::optional<TrainingData> load_data(const World& world, const TrainOptions& op
   TrainingData data;
   data.share = std::move(tables.training);
   data.standardizer = std::move(tables.standardizer);
-  data.rows = gather(world, data.share, options.residence);
+  data.rows = gather_dataset(world, data.share, options.residence);
+  if (!options.lbfgs_in_float64()) forget_rows(data.share);
   print_notices(world, data.rows.notices);
   if (tables.valid) {
     const bool in_files = tables.valid->source && !tables.valid->source->in_memory();
-    data.valid = gather(world, *tables.valid, in_files ? options.residence : Residence::automatic);
+    data.valid = gather_dataset(world, *tables.valid, in_files ? options.residence : Residence::automatic);
   }
   return data;
 }

@@ -8,7 +8,7 @@
 namespace ddp::app {
 
 struct TrainingData {
-  TableShare share;  ///< names only, once the rows are gathered
+  TableShare share;  ///< for L-BFGS in float64 as it was read, standardised; else names only
   std::optional<Standardizer> standardizer;
   Dataset rows;
   std::optional<Dataset> valid;  ///< of --valid, standardised as the training rows are

@@ -11,18 +11,18 @@ namespace ddp::kernels {
 ///
 ///   l = (1 - ε) w_c (S - z_c) + ε/K Σ_k w_k (S - z_k)
 ///   dl/dz_k = ((1 - ε) w_c + ε/K Σ_j w_j) softmax(z)_k - (1 - ε) w_c [k = c] - ε/K w_k
-struct CrossEntropy {
+template <class T>
+struct CrossEntropyOf {
   std::int64_t classes;
-  float label_smoothing;
-  const float* class_weight;  ///< [classes], or null
+  T label_smoothing;
+  const T* class_weight;  ///< [classes], or null
 
-  DDP_HOST_DEVICE bool is_class(float target) const { return target >= 0 && target < static_cast<float>(classes); }
-  DDP_HOST_DEVICE float weight_of(std::int64_t k) const { return class_weight == nullptr ? 1.0F : class_weight[k]; }
+  DDP_HOST_DEVICE bool is_class(T target) const { return target >= 0 && target < static_cast<T>(classes); }
+  DDP_HOST_DEVICE T weight_of(std::int64_t k) const { return class_weight == nullptr ? T(1) : class_weight[k]; }
   /// The factors of S - z: that of the row's own class, and of class k besides.
-  DDP_HOST_DEVICE float hard(std::int64_t own) const { return (1.0F - label_smoothing) * weight_of(own); }
-  DDP_HOST_DEVICE float soft(std::int64_t k) const {
-    return label_smoothing / static_cast<float>(classes) * weight_of(k);
-  }
+  DDP_HOST_DEVICE T hard(std::int64_t own) const { return (T(1) - label_smoothing) * weight_of(own); }
+  DDP_HOST_DEVICE T soft(std::int64_t k) const { return label_smoothing / static_cast<T>(classes) * weight_of(k); }
 };
+using CrossEntropy = CrossEntropyOf<float>;
 
 }  // namespace ddp::kernels

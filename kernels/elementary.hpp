@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/host_device.hpp"
@@ -40,6 +41,14 @@ DDP_HOST_DEVICE float log1p_of_unit(float u) {
   p = p * square + 1.0F / 3.0F;
   p = p * square;
   return 2.0F * s + 2.0F * s * p;
+}
+
+/// In double the standard library's: what is computed in it waits for digits, not for vectors.
+DDP_HOST_DEVICE double exp_of_nonpositive(double x) {
+  return std::exp(x);
+}
+DDP_HOST_DEVICE double log1p_of_unit(double u) {
+  return std::log1p(u);
 }
 
 }  // namespace ddp::kernels

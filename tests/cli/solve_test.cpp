@@ -178,8 +178,6 @@ TEST(Lbfgs, RefusesStepsOfOthers) {
   expect_refusal(1, {"--optimizer", "lbfgs"}, 2, HasSubstr("needs --data"));
   expect_refusal(1, {"--data", data, "--optimizer", "lbfgs", "--lr", "1"}, 2, HasSubstr("--lr is not for"));
   expect_refusal(1, {"--data", data, "--optimizer", "lbfgs", "--global-batch", "20"}, 2, HasSubstr("say full"));
-  expect_refusal(1, {"--data", data, "--optimizer", "lbfgs", "--precision", "fp64"}, 2,
-                 HasSubstr("--precision fp64 needs --optimizer exact"));
 }
 
 TEST(Exact, RefusesWhatItCannotHonour) {

@@ -33,7 +33,7 @@ double worst_between(float from, float to, const Function& function, const Exact
 TEST(Elementary, ExponentialsOfNonpositiveNumbers) {
   const auto exponential = [](float x) { return exp_of_nonpositive(x); };
   EXPECT_LE(worst_between(-1e-30F, -86.0F, exponential, [](double x) { return std::exp(x); }), 2);
-  EXPECT_EQ(exp_of_nonpositive(0), 1);
+  EXPECT_EQ(exp_of_nonpositive(0.0F), 1);
   EXPECT_EQ(exp_of_nonpositive(-0.0F), 1);
   for (const float x : {-86.5F, -1e4F, -std::numeric_limits<float>::infinity()}) {
     EXPECT_EQ(exp_of_nonpositive(x), exp_of_nonpositive(-86.0F)) << x;
@@ -44,8 +44,8 @@ TEST(Elementary, ExponentialsOfNonpositiveNumbers) {
 TEST(Elementary, LogarithmsOfOnePlusAPart) {
   const auto logarithm = [](float u) { return log1p_of_unit(u); };
   EXPECT_LE(worst_between(1e-30F, 1.0F, logarithm, [](double u) { return std::log1p(u); }), 2);
-  EXPECT_EQ(log1p_of_unit(0), 0);
-  EXPECT_LE(ulps(log1p_of_unit(1), std::log(2.0)), 2);
+  EXPECT_EQ(log1p_of_unit(0.0F), 0);
+  EXPECT_LE(ulps(log1p_of_unit(1.0F), std::log(2.0)), 2);
 }
 
 }  // namespace

@@ -88,14 +88,14 @@ void FullBatchObjective::evaluate(std::span<Head> heads) {
       const auto offset = static_cast<std::size_t>(model_->layout().slots()[1].offset);
       std::copy_n(received_.data() + offset + i * biases, biases, head.gradient.data() + weights);
     }
-    head.value = received_[numel + i] / losses + penalty(head.x, head.l2);
+    head.value = received_[numel + i] / losses + l2_penalty(head.x.first(weights), head.l2);
   }
 }
 
-double FullBatchObjective::penalty(std::span<const double> x, double l2) const {
+double l2_penalty(std::span<const double> weight, double l2) {
   if (l2 == 0) return 0;
   double sum = 0;
-  for (const double value : x.first(static_cast<std::size_t>(weights_))) sum += value * value;
+  for (const double value : weight) sum += value * value;
   return l2 / 2 * sum;
 }
 
@@ -143,20 +143,34 @@ std::vector<HeadSearch> minimize_path(FullBatchObjective& objective, std::span<c
 
 LbfgsResult train_by_lbfgs(FullBatchObjective& objective, Model& model, const LbfgsTrainerOptions& options,
                            TrainingObserver& observer) {
-  HeadSearch search{options.l2, get_parameters(model)};
-  minimize_together(objective, {&search, 1}, options.lbfgs, [&](std::size_t, const LbfgsSearch& now) {
-    const LbfgsReport& report = now.report();
+  const auto of_one_head = [&](std::span<double> x, std::span<double> gradient) {
+    FullBatchObjective::Head head{x, gradient, options.l2};
+    objective.evaluate({&head, 1});
+    return head.value;
+  };
+  std::vector<double> x = get_parameters(model);
+  return train_by_lbfgs(of_one_head, x, model, options, observer);
+}
+
+LbfgsResult train_by_lbfgs(const Objective& objective, std::vector<double>& x, Model& model,
+                           const LbfgsTrainerOptions& options, TrainingObserver& observer) {
+  const auto report = [&](const LbfgsReport& now, std::span<const double> at) {
     std::optional<Validation> validation;
     if (options.validate) {
-      set_parameters(model, now.x());
-      validation = options.validate(report.iteration - 1);
+      set_parameters(model, at);
+      validation = options.validate(now.iteration - 1);
     }
-    observer.on_epoch({report.iteration - 1, report.iteration, report.step,
-                       report.value - objective.penalty(now.x(), options.l2), validation});
+    observer.on_epoch({now.iteration - 1, now.iteration, now.step,
+                       now.value - l2_penalty(weight_of(model, at), options.l2), validation});
     return validation && validation->stops;
-  });
-  set_parameters(model, search.x);
-  return search.result;
+  };
+  const LbfgsResult result = minimize_lbfgs(x, objective, options.lbfgs, report);
+  set_parameters(model, x);
+  return result;
+}
+
+std::span<const double> weight_of(const Model& model, std::span<const double> x) {
+  return x.first(static_cast<std::size_t>(model.layout().slots()[0].numel));
 }
 
 std::vector<double> get_parameters(const Model& model) {

@@ -37,8 +37,6 @@ class FullBatchObjective {
   /// Of one head.
   [[nodiscard]] std::int64_t numel() const noexcept { return weights_ + biases_; }
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_.rows; }
-  /// l2/2 · ‖W‖².
-  [[nodiscard]] double penalty(std::span<const double> x, double l2) const;
 
  private:
   void make_room(std::int64_t heads);
@@ -76,6 +74,9 @@ void minimize_together(FullBatchObjective& objective, std::span<HeadSearch> head
                                                     std::vector<double> start, std::size_t at_once,
                                                     const LbfgsOptions& options);
 
+/// l2/2 · ‖W‖².
+[[nodiscard]] double l2_penalty(std::span<const double> weight, double l2);
+
 struct LbfgsTrainerOptions {
   LbfgsOptions lbfgs;
   double l2 = 0;
@@ -88,8 +89,15 @@ struct LbfgsTrainerOptions {
 LbfgsResult train_by_lbfgs(FullBatchObjective& objective, Model& model, const LbfgsTrainerOptions& options,
                            TrainingObserver& observer);
 
+/// The same of another objective that has the penalty, from x on, which ends as the parameters that were found; the
+/// model gets them rounded.
+LbfgsResult train_by_lbfgs(const Objective& objective, std::vector<double>& x, Model& model,
+                           const LbfgsTrainerOptions& options, TrainingObserver& observer);
+
 /// A one-head model's parameters as the objective has them. To set them is queued, to get them waits.
 [[nodiscard]] std::vector<double> get_parameters(const Model& model);
 void set_parameters(Model& model, std::span<const double> x);
+/// The weight [out, in] among them.
+[[nodiscard]] std::span<const double> weight_of(const Model& model, std::span<const double> x);
 
 }  // namespace ddp

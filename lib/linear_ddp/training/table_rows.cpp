@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
@@ -27,6 +28,16 @@ LeastSquaresRows rows_of(const TableShare& share) {
     }
   };
   return rows;
+}
+
+double total_weight(const World& world, const TableShare& share, std::span<const double> class_weight) {
+  double sum = 0;
+  for (std::size_t row = 0; std::cmp_less(row, share.rows); ++row) {
+    const double own_class = class_weight.empty() ? 1.0 : class_weight[static_cast<std::size_t>(share.targets[row])];
+    sum += own_class * (share.weights.empty() ? 1.0 : share.weights[row]);
+  }
+  all_reduce_sum(world, std::span(&sum, 1));
+  return sum;
 }
 
 Scores evaluate(const World& world, const TableShare& share, std::span<const double> weight,
