@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -51,15 +53,16 @@ Facts facts_of(const TrainOptions& options, const std::optional<TrainingData>& d
   return facts;
 }
 
+bool is_finite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
 void require_finite(const Model& model) {
   for (std::size_t slot = 0; slot < model.layout().slots().size(); ++slot) {
-    for (const float value : model.download(slot)) {
-      if (!std::isfinite(value)) {
-        throw Error(Status::failed, fmt::format("the trained {} is not finite: training diverged at its last step; use "
-                                                "a smaller --lr, and --standardize when features differ in scale",
-                                                model.layout().slots()[slot].name));
-      }
-    }
+    if (is_finite(model.download(slot))) continue;
+    throw Error(Status::failed, fmt::format("the trained {} is not finite: training diverged at its last step; use "
+                                            "a smaller --lr, and --standardize when features differ in scale",
+                                            model.layout().slots()[slot].name));
   }
 }
 
@@ -228,6 +231,10 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
       std::vector<HeadResult> results;
       for (std::size_t head = 0; head < heads.size(); ++head) {
         results.push_back({outcome.training.train_losses[head], {}, stopping.best_epoch(head)});
+        // A mean of the epoch's steps does not tell that the last one went astray.
+        if (!is_finite(trained.download_head(static_cast<std::int64_t>(head)))) {
+          results.back().train_loss = std::numeric_limits<double>::quiet_NaN();
+        }
         if (data && data->valid) results.back().validation = stopping.validation(head);
       }
       outcome.head = report_sweep(options, heads, results, console);

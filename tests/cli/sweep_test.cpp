@@ -102,6 +102,16 @@ TEST(Sweep, AHeadThatDivergesDisturbsNoOther) {
   expect_refusal(2, diabetes + Words{"--sweep", "lr=1e9,1e10"}, 1, HasSubstr("the loss of each of 2 heads is"));
 }
 
+TEST(Sweep, AHeadThatDivergesAtTheLastStepIsNotTheBest) {
+  const ScratchFolder scratch;
+  train(2, table("diabetes.csv", {"--global-batch", "100", "--steps", "1", "--sweep", "lr=1e38,0.1", "--metrics",
+                                  scratch / "m.jsonl"}));
+  const auto heads = heads_in(scratch / "m.jsonl");
+  ASSERT_EQ(heads.size(), 2U);
+  EXPECT_EQ(heads[0]["lr"], 0.1);
+  EXPECT_TRUE(heads[1]["train_loss"].is_null());
+}
+
 TEST(Sweep, OfSyntheticData) {
   const ScratchFolder scratch;
   train(2, {"--steps", "5", "--sweep", "lr=0.001,0.01", "--metrics", scratch / "m.jsonl"});

@@ -174,20 +174,12 @@ std::span<const double> weight_of(const Model& model, std::span<const double> x)
 }
 
 std::vector<double> get_parameters(const Model& model) {
-  std::vector<double> all;
-  for (std::size_t slot = 0; slot < model.layout().slots().size(); ++slot) {
-    const auto values = model.download(slot);
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
+  const std::vector<float> values = model.download_head(0);
+  return {values.begin(), values.end()};
 }
 
 void set_parameters(Model& model, std::span<const double> x) {
-  for (std::size_t slot = 0; slot < model.layout().slots().size(); ++slot) {
-    const auto numel = static_cast<std::size_t>(model.layout().slots()[slot].numel);
-    model.upload(slot, floats_of(x.first(numel)));
-    x = x.subspan(numel);
-  }
+  model.upload_head(0, floats_of(x));
 }
 
 }  // namespace ddp
