@@ -82,14 +82,17 @@ void evaluate_model(const World& world, const UseOptions& options, Watchdog& wat
   const SelectedDevice selected = select_device(world, options.device);
   Model model = agree(world, [&] {
     Model made(*selected.device, stored.shape, {.kind = stored.loss_kind(task)});
-    made.upload(0, std::vector<float>(stored.weight.begin(), stored.weight.end()));
-    if (stored.shape.bias) made.upload(1, std::vector<float>(stored.bias.begin(), stored.bias.end()));
+    std::size_t slot = 0;
+    for (const LinearValues& layer : stored.layers) {
+      for (const auto* values : {&layer.weight, &layer.bias}) {
+        if (!values->empty()) made.upload(slot++, std::vector<float>(values->begin(), values->end()));
+      }
+    }
     return made;
   });
   watch.reset();
   const Scores scores = evaluate(world, *selected.device, model, data);
-  console.line("model", fmt::format("{}: Linear({} -> {}), {}", options.model, stored.shape.in, stored.shape.out,
-                                    name_of(task)));
+  console.line("model", fmt::format("{}: {}, {}", options.model, stored.shape.description(), name_of(task)));
   console.start_event({{"event", "start"}, {"version", version()}, {"world_size", world.size()}});
   agree(world, [&] { report(console, options, stored, task, scores, share); });
 }

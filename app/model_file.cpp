@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/version.hpp>
 #include <linear_ddp/data/safetensors.hpp>
+#include <linear_ddp/nn/activation.hpp>
 
 namespace ddp::app {
 
@@ -35,13 +37,16 @@ StoredFile file_of(const Provenance& provenance) {
 }  // namespace
 
 void save_model(const std::string& path, const Model& model, const Provenance& provenance) {
-  std::vector<float> weight = model.download(0);
-  std::vector<float> bias = model.shape().bias ? model.download(1) : std::vector<float>{};
-  if (provenance.standardizer) provenance.standardizer->fold_into(weight, bias);
   StoredFile file = file_of(provenance);
+  const LinearShape& shape = model.shape();
+  if (!shape.hidden.empty()) file.metadata["activation"] = name_of(shape.activation);
   const auto& slots = model.layout().slots();
-  file.tensors.push_back(make_f32(slots[0].name, slots[0].shape, weight));
-  if (model.shape().bias) file.tensors.push_back(make_f32(slots[1].name, slots[1].shape, bias));
+  std::vector<std::vector<float>> values;
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) values.push_back(model.download(slot));
+  if (provenance.standardizer) provenance.standardizer->fold_into(values[0], values.at(1));
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    file.tensors.push_back(make_f32(slots[slot].name, slots[slot].shape, values[slot]));
+  }
   write_safetensors(path, file);
 }
 
@@ -77,8 +82,7 @@ void load_model(const std::string& path, Model& model, const Standardizer* stand
     }
     values.push_back(tensor.floats());
   }
-  values.resize(2);  // without a bias the second stays empty
-  if (standardizer) standardizer->unfold(values[0], values[1]);
+  if (standardizer) standardizer->unfold(values[0], values.at(1));  // which needs a bias
   for (std::size_t slot = 0; slot < slots.size(); ++slot) model.upload(slot, values[slot]);
 }
 
@@ -99,32 +103,78 @@ LossKind StoredModel::loss_kind(Task of) const {
   return of == Task::binary ? LossKind::bce_with_logits : LossKind::cross_entropy;
 }
 
+namespace {
+
+std::string word_of(const StoredFile& file, const char* key) {
+  const auto found = file.metadata.find(key);
+  return found == file.metadata.end() ? std::string{} : found->second;
+}
+
+/// "" for a tensor of a single layer, "2." for one of a stack's; nothing for other names.
+std::optional<std::string> prefix_of(const std::string& tensor) {
+  for (const std::string_view kind : {"weight", "bias"}) {
+    if (!tensor.ends_with(kind)) continue;
+    std::string prefix = tensor.substr(0, tensor.size() - kind.size());
+    const auto digits = prefix.find_first_not_of("0123456789");
+    const bool numbered =
+        prefix.size() > 1 && prefix.size() < 10 && digits == prefix.size() - 1 && prefix.back() == '.';
+    if (prefix.empty() || numbered) return prefix;
+  }
+  return std::nullopt;
+}
+
+/// The shape and the parameters, from the tensors.
+StoredModel layers_of(const StoredFile& file, const std::string& path) {
+  const auto refuse = [&](const std::string& why) { throw UseError(fmt::format("{}: {}", path, why)); };
+  std::map<int, std::string> prefixes;  // in the order of their numbers
+  for (const auto& tensor : file.tensors) {
+    const auto prefix = prefix_of(tensor.name);
+    if (!prefix) refuse(fmt::format("holds a tensor '{:.40}'; a linear layer has weight and bias", tensor.name));
+    prefixes.emplace(prefix->empty() ? -1 : std::stoi(*prefix), *prefix);
+  }
+  if (prefixes.empty()) refuse("holds no tensor; a linear layer has weight and bias");
+  StoredModel model;
+  model.shape.bias = std::cmp_less(prefixes.size(), file.tensors.size());
+  for (const auto& [number, prefix] : prefixes) {
+    const StoredTensor& weight = file.at(prefix + "weight");
+    if (weight.shape.size() != 2) refuse(fmt::format("{} has {} dimensions, not 2", weight.name, weight.shape.size()));
+    const std::int64_t out = weight.shape[0], in = weight.shape[1];
+    if (in < 1 || out < 1) refuse(weight.name + " is empty");
+    if (model.layers.empty()) {
+      model.shape.in = in;
+    } else {
+      if (in != model.shape.out) {
+        refuse(fmt::format("{} has {} inputs, and the layer before it {} outputs", weight.name, in, model.shape.out));
+      }
+      model.shape.hidden.push_back(model.shape.out);
+    }
+    model.shape.out = out;
+    model.is_f64 = weight.dtype == "F64";
+    LinearValues& layer = model.layers.emplace_back(LinearValues{weight.doubles(), {}});
+    if (!model.shape.bias) continue;
+    const StoredTensor& bias = file.at(prefix + "bias");
+    if (bias.shape != std::vector{out}) {
+      refuse(fmt::format("{} has shape [{}], not [{}]", bias.name, fmt::join(bias.shape, ", "), out));
+    }
+    layer.bias = bias.doubles();
+  }
+  if (model.shape.hidden.empty()) return model;
+  const auto activation = activation_of(word_of(file, "activation"));
+  if (!activation) {
+    refuse(fmt::format("has {} layers, and no entry \"activation\" (relu, gelu or tanh) among its metadata",
+                       model.layers.size()));
+  }
+  model.shape.activation = *activation;
+  return model;
+}
+
+}  // namespace
+
 StoredModel read_model(const std::string& path) {
   const StoredFile file = read_safetensors(path);
   const auto refuse = [&](const std::string& why) { throw UseError(fmt::format("{}: {}", path, why)); };
-  StoredModel model;
-  for (const auto& tensor : file.tensors) {
-    if (tensor.name != "weight" && tensor.name != "bias") {
-      refuse(fmt::format("holds a tensor '{:.40}'; a linear layer has weight and bias", tensor.name));
-    }
-  }
-  const StoredTensor& weight = file.at("weight");
-  if (weight.shape.size() != 2) refuse(fmt::format("weight has {} dimensions, not 2", weight.shape.size()));
-  model.shape = {weight.shape[1], weight.shape[0], file.tensors.size() == 2};
-  if (model.shape.in < 1 || model.shape.out < 1) refuse("weight is empty");
-  model.weight = weight.doubles();
-  model.is_f64 = weight.dtype == "F64";
-  if (model.shape.bias) {
-    const StoredTensor& bias = file.at("bias");
-    if (bias.shape != std::vector{model.shape.out}) {
-      refuse(fmt::format("bias has shape [{}], not [{}]", fmt::join(bias.shape, ", "), model.shape.out));
-    }
-    model.bias = bias.doubles();
-  }
-  const auto text = [&](const char* key) {
-    const auto found = file.metadata.find(key);
-    return found == file.metadata.end() ? std::string{} : found->second;
-  };
+  StoredModel model = layers_of(file, path);
+  const auto text = [&](const char* key) { return word_of(file, key); };
   if (file.metadata.count("linear_ddp") == 0) return model;  // another program's words may mean other things
   for (const Task task : {Task::regression, Task::binary, Task::multiclass}) {
     if (text("task") == name_of(task)) model.task = task;

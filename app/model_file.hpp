@@ -17,7 +17,8 @@ struct Provenance {
   const Standardizer* standardizer = nullptr;  ///< null: the features were raw
 };
 
-/// Writes `weight` and `bias` as torch.nn.Linear's state_dict has them, for raw features.
+/// Writes the parameters as torch.nn.Linear's state_dict has them, `weight` and `bias`, or those of a
+/// torch.nn.Sequential of layers and activations, `0.weight` …; for raw features.
 void save_model(const std::string& path, const Model& model, const Provenance& provenance);
 
 /// A linear layer's parameters in float64, weight [out, in].
@@ -35,7 +36,7 @@ void load_model(const std::string& path, Model& model, const Standardizer* stand
 /// A model as its file has it. PyTorch's have no more than the parameters: no task, no names.
 struct StoredModel {
   LinearShape shape;
-  std::vector<double> weight, bias;
+  std::vector<LinearValues> layers;
   bool is_f64 = false;  ///< the file has them as F64
   std::optional<Task> task;
   std::string loss;
@@ -47,7 +48,8 @@ struct StoredModel {
   [[nodiscard]] LossKind loss_kind(Task task) const;
 };
 
-/// Throws UseError when the file holds anything else than a linear layer, or says of itself what does not fit.
+/// Throws UseError when the file holds anything else than a linear layer or a stack of them (which must name its
+/// activation), or says of itself what does not fit.
 [[nodiscard]] StoredModel read_model(const std::string& path);
 
 /// The columns of a table that the model is used on: its features by their names when it has names of its own for each,

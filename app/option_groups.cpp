@@ -118,8 +118,19 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
       text(options.valid));
   app.add_flag("--standardize", options.standardize,
                "scale each feature to mean 0 and deviation 1; folded back on saving");
+  add(app, "--hidden", "N,...", "sizes of hidden layers before the last [none]",
+      [&options](const auto& option, const auto& text) {
+        options.hidden.clear();
+        for (const auto& size : split_names(text)) {
+          options.hidden.push_back(
+              parse_whole<std::int64_t>(option, size, 1, std::numeric_limits<std::int32_t>::max()));
+        }
+      });
+  add(app, "--activation", "NAME", "behind each hidden layer: relu, gelu, tanh, as PyTorch's [relu]",
+      choice<Activation>(options.activation,
+                         {{"relu", Activation::relu}, {"gelu", Activation::gelu}, {"tanh", Activation::tanh}}));
   app.add_flag_callback(
-      "--no-bias", [&options] { options.bias = false; }, "a layer without bias");
+      "--no-bias", [&options] { options.bias = false; }, "layers without bias");
   add(app, "--init", "HOW", "first parameters: torch (nn.Linear's for --seed), zeros, or a safetensors file [torch]",
       text(options.init));
   add(app, "--loss", "NAME", "mse, huber, bce, cross-entropy, as PyTorch's [mse; for the tasks bce, cross-entropy]",

@@ -10,6 +10,7 @@
 #include <linear_ddp/data/dataset.hpp>
 #include <linear_ddp/data/table.hpp>
 #include <linear_ddp/device/select.hpp>
+#include <linear_ddp/nn/activation.hpp>
 #include <linear_ddp/optim/adam.hpp>
 #include <linear_ddp/optim/lr_schedule.hpp>
 #include <linear_ddp/optim/sgd.hpp>
@@ -31,6 +32,8 @@ struct TrainOptions {
   Residence residence = Residence::automatic;
   bool standardize = false;
   bool bias = true;
+  std::vector<std::int64_t> hidden;  ///< sizes of hidden layers
+  Activation activation = Activation::relu;
   std::string init = "torch";  ///< or "zeros", or a file
   std::string given_loss;      ///< empty: by the task
   double label_smoothing = 0;

@@ -115,6 +115,8 @@ nlohmann::ordered_json TrainOptions::to_json() const {
   } else {
     add_table(json, *this);
   }
+  json["hidden"] = hidden;
+  if (!hidden.empty()) json["activation"] = name_of(activation);
   json["no-bias"] = !bias;
   json["init"] = init;
   json["loss"] = loss();

@@ -11,6 +11,7 @@
 #include <linear_ddp/data/feature_source.hpp>
 #include <linear_ddp/launch/agree.hpp>
 #include <linear_ddp/launch/in_rank_order.hpp>
+#include <linear_ddp/nn/activation.hpp>
 #include "commands.hpp"
 #include "console.hpp"
 #include "model_file.hpp"
@@ -20,32 +21,46 @@
 namespace ddp::app {
 namespace {
 
-/// y = x · weightᵀ + bias in float64, term by term in one order: a row's outputs do not depend on the rows beside it,
-/// as those of a matrix product may.
+/// y = x · weightᵀ + bias of each layer in turn, in float64, term by term in one order: a row's outputs do not depend
+/// on the rows beside it, as those of a matrix product may.
 class Predictor {
  public:
-  explicit Predictor(const StoredModel& model)
-      : in_(static_cast<std::size_t>(model.shape.in)), out_(static_cast<std::size_t>(model.shape.out)) {
-    weight_.resize(in_ * out_);
-    for (std::size_t i = 0; i < in_; ++i) {
-      for (std::size_t o = 0; o < out_; ++o) weight_[i * out_ + o] = model.weight[o * in_ + i];
+  explicit Predictor(const StoredModel& model) : activation_(model.shape.activation) {
+    std::vector<std::int64_t> sizes{model.shape.hidden};
+    sizes.push_back(model.shape.out);
+    auto in = static_cast<std::size_t>(model.shape.in);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const LinearValues& values = model.layers.at(i);
+      const auto out = static_cast<std::size_t>(sizes[i]);
+      Layer& layer = layers_.emplace_back(Layer{in, std::vector<double>(in * out), values.bias, {}});
+      for (std::size_t k = 0; k < in; ++k) {
+        for (std::size_t o = 0; o < out; ++o) layer.weight[k * out + o] = values.weight[o * in + k];
+      }
+      layer.bias.resize(out);
+      in = out;
     }
-    bias_.assign(out_, 0.0);
-    std::copy(model.bias.begin(), model.bias.end(), bias_.begin());
-    outputs_.resize(out_);
   }
 
   std::span<const double> operator()(const double* x) {
-    outputs_ = bias_;
-    for (std::size_t i = 0; i < in_; ++i) {
-      for (std::size_t o = 0; o < out_; ++o) outputs_[o] += x[i] * weight_[i * out_ + o];
+    for (Layer& layer : layers_) {
+      layer.outputs = layer.bias;
+      const std::size_t out = layer.outputs.size();
+      for (std::size_t i = 0; i < layer.in; ++i) {
+        for (std::size_t o = 0; o < out; ++o) layer.outputs[o] += x[i] * layer.weight[i * out + o];
+      }
+      if (&layer != &layers_.back()) activate(activation_, layer.outputs);
+      x = layer.outputs.data();
     }
-    return outputs_;
+    return layers_.back().outputs;
   }
 
  private:
-  std::size_t in_, out_;
-  std::vector<double> weight_, bias_, outputs_;  // the weight transposed
+  struct Layer {
+    std::size_t in;
+    std::vector<double> weight, bias, outputs;  ///< the weight transposed
+  };
+  Activation activation_;
+  std::vector<Layer> layers_;
 };
 
 /// Collective. A file of the pattern after the other, and of each the ranks' rows one after the other.

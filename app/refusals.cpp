@@ -85,6 +85,18 @@ void refuse_sweep(const CLI::App& app, const TrainOptions& options) {
   refuse_given(app, "--tolerance", "ends one training, and --sweep makes several at once; see --patience");
 }
 
+void refuse_hidden(const CLI::App& app, const TrainOptions& options) {
+  if (options.hidden.empty()) {
+    refuse_given(app, "--activation", "needs --hidden: it is between layers");
+    return;
+  }
+  if (options.optimizer == "exact" || options.optimizer == "lbfgs") {
+    throw UseError("--hidden is for sgd, adam and adamw: --optimizer " + options.optimizer +
+                   " has the optimum of one layer");
+  }
+  refuse_given(app, "--sweep", "trains single layers side by side, and --hidden makes several of one");
+}
+
 void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   if (options.c || options.alpha) refuse_given("--l2", "is --C or --alpha in other words; give one of them");
@@ -107,6 +119,7 @@ void refuse_for_optimum(const CLI::App& app, const TrainOptions& options) {
   refuse_penalties(app, options);
   refuse_path(app, options);
   refuse_sweep(app, options);
+  refuse_hidden(app, options);
 }
 
 }  // namespace ddp::app

@@ -33,15 +33,16 @@ namespace {
 /// Synthetic data: each rank draws from a seed of its own, as the original program does; rank 0's model goes to all.
 void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
                 TorchGenerator& generator) {
-  const auto& slots = model.layout().slots();
-  std::vector<float> weight(static_cast<std::size_t>(slots[0].numel));
-  std::vector<float> bias(slots.size() > 1 ? static_cast<std::size_t>(slots[1].numel) : 0);
-  init_linear(generator, model.shape().in, weight, bias);
-  if (options.init == "zeros") return;
-  if (options.init == "torch") {
-    model.upload(0, weight);
-    if (!bias.empty()) model.upload(1, bias);
-  } else if (rank == 0) {
+  std::size_t slot = 0;
+  for (const LinearLayer& layer : model.layout().layers()) {
+    std::vector<float> weight(static_cast<std::size_t>(layer.in * layer.out));
+    std::vector<float> bias(layer.bias < 0 ? 0 : static_cast<std::size_t>(layer.out));
+    init_linear(generator, layer.in, weight, bias);
+    if (options.init != "torch") continue;
+    model.upload(slot++, weight);
+    if (!bias.empty()) model.upload(slot++, bias);
+  }
+  if (options.init_is_file() && rank == 0) {
     load_model(options.init, model, data && data->standardizer ? &*data->standardizer : nullptr);
   }
 }
@@ -152,7 +153,11 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   const std::int64_t outputs = loss.kind == LossKind::cross_entropy ? std::ssize(data->rows.classes)
                                : data                               ? data->rows.out
                                                                     : options.out;
-  const LinearShape shape{data ? data->rows.in : options.in, outputs, options.bias};
+  const LinearShape shape{.in = data ? data->rows.in : options.in,
+                          .out = outputs,
+                          .bias = options.bias,
+                          .hidden = options.hidden,
+                          .activation = options.activation};
   TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
   Model model = agree(world, [&] { return Model(device, shape, loss); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
@@ -182,8 +187,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     return by_lbfgs ? std::unique_ptr<BatchSource>()
                     : make_source(world, device, options, data, shape, loss.class_weight, generator, plan);
   });
-  console.line("model",
-               fmt::format("Linear({} -> {}), {} parameters", shape.in, shape.out, model.layout().parameters()));
+  console.line("model", fmt::format("{}, {} parameters", shape.description(), model.layout().parameters()));
   console.line("data", describe_data(options, data, plan, world.size()));
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);

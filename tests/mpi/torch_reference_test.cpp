@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include <linear_ddp/launch/collectives.hpp>
+#include <linear_ddp/nn/activation.hpp>
 #include <linear_ddp/optim/adam.hpp>
 #include <linear_ddp/optim/lr_schedule.hpp>
 #include <linear_ddp/optim/sgd.hpp>
@@ -77,6 +78,20 @@ class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, T
     return kinds.at(run.loss);
   }
 
+  static LinearShape shape_of(const TorchRun& run) {
+    return {.in = run.layers.front(),
+            .out = run.layers.back(),
+            .bias = run.bias,
+            .hidden = {run.layers.begin() + 1, run.layers.end() - 1},
+            .activation = activation_of(run.activation).value_or(Activation::none)};
+  }
+
+  /// Recordings number the layers, without the activations between them.
+  static std::string recorded_name(std::size_t slot, const TorchRun& run) {
+    const std::size_t tensors = run.bias ? 2 : 1;
+    return std::to_string(slot / tensors) + (slot % tensors == 0 ? ".weight" : ".bias");
+  }
+
   static std::vector<float> on_host(Device& device, std::span<const float> values) {
     std::vector<float> copy(values.size());
     device.download(copy.data(), values.data(), values.size_bytes());
@@ -84,15 +99,16 @@ class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, T
   }
 
   /// The largest |ours - theirs| / (1 + |theirs|) over a recorded set of tensors.
-  double deviation(const std::map<std::string, RecordedTensor>& recorded, std::span<const float> flat,
-                   const ParameterLayout& layout) {
+  static double deviation(const std::map<std::string, RecordedTensor>& recorded, std::span<const float> flat,
+                          const ParameterLayout& layout, const TorchRun& run) {
     double largest = 0;
-    for (const auto& slot : layout.slots()) {
-      const auto& theirs = recorded.at("0." + slot.name).values;
+    for (std::size_t i = 0; i < layout.slots().size(); ++i) {
+      const TensorSlot& slot = layout.slots()[i];
+      const auto& theirs = recorded.at(recorded_name(i, run)).values;
       EXPECT_EQ(static_cast<std::int64_t>(theirs.size()), slot.numel);
-      for (std::size_t i = 0; i < theirs.size(); ++i) {
-        const auto expected = static_cast<double>(theirs[i]);
-        const auto actual = static_cast<double>(flat[static_cast<std::size_t>(slot.offset) + i]);
+      for (std::size_t at = 0; at < theirs.size(); ++at) {
+        const auto expected = static_cast<double>(theirs[at]);
+        const auto actual = static_cast<double>(flat[static_cast<std::size_t>(slot.offset) + at]);
         largest = std::max(largest, std::abs(actual - expected) / (1 + std::abs(expected)));
       }
     }
@@ -111,9 +127,9 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   Watchdog watchdog;
   const auto group = backend == Backend::cpu ? make_mpi_group(world(), watchdog)
                                              : make_nccl_group(world(), *device, watchdog, std::chrono::seconds(60));
-  Model model(*device, {run.layers.front(), run.layers.back(), run.bias}, {.kind = loss_of(run)});
+  Model model(*device, shape_of(run), {.kind = loss_of(run)});
   for (std::size_t slot = 0; world().rank() == 0 && slot < model.layout().slots().size(); ++slot) {
-    model.upload(slot, run.initial.at("0." + model.layout().slots()[slot].name).values);
+    model.upload(slot, run.initial.at(recorded_name(slot, run)).values);
   }
   DistributedDataParallel replica(world(), *device, *group, model);
   const auto optimizer = make_optimizer(*device, model, run);
@@ -152,13 +168,13 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
     if (!part.last) continue;
     worst_loss = std::max(worst_loss, std::abs(static_cast<double>(replica.loss()) - mean_of_ranks) / mean_of_ranks);
     if (step + 1 == run.accumulate) {
-      worst_gradient = deviation(run.grad1, on_host(*device, model.gradients()), model.layout());
+      worst_gradient = deviation(run.grad1, on_host(*device, model.gradients()), model.layout(), run);
     }
     optimizer->set_lr(lr.at(option(run, "lr", 0.001), step / run.accumulate));
     optimizer->step();
   }
   std::vector<double> worst{worst_loss, worst_gradient,
-                            deviation(run.final, on_host(*device, model.parameters()), model.layout())};
+                            deviation(run.final, on_host(*device, model.parameters()), model.layout(), run)};
   all_reduce_max(world(), worst);
   EXPECT_LE(worst[0], loss_tolerance);
   EXPECT_LE(worst[1], parameter_tolerance);

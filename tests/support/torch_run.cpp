@@ -124,7 +124,6 @@ std::vector<TorchRun> find_torch_runs(const std::string& folder) {
 }
 
 std::string missing_feature(const TorchRun& run) {
-  if (run.layers.size() != 2) return fmt::format("{} layers", run.layers.size() - 1);
   if (!run.comm_hook.empty()) return run.comm_hook + " hook";
   return {};
 }

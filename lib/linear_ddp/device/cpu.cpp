@@ -9,6 +9,7 @@
 
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/device/device.hpp>
+#include "linear_ddp/device/cpu_gradients.hpp"
 #include "linear_ddp/device/cpu_loss.hpp"
 #include "linear_ddp/device/cpu_passes.hpp"
 #include "linear_ddp/device/cpu_tiny.hpp"
@@ -25,28 +26,6 @@ std::int64_t rows_of_a_tile(std::int64_t in, std::int64_t out) {
   constexpr std::int64_t cached_numel = 64 * 1024, bounded_numel = 4 * 1024 * 1024;
   return std::max(std::int64_t{64}, (in * out <= cached_numel ? cached_numel : bounded_numel) / out);
 }
-
-/// Rows whose products are added up in floats. The sums of more are added up in float64: a float that has grown rounds
-/// each of many small addends the same way.
-constexpr std::int64_t rows_of_a_float_sum = 64 * 1024;
-
-/// One of an operation's gradients, in float64.
-class GradientSum {
- public:
-  void start(std::int64_t numel) {
-    if (std::cmp_less(sums_.size(), numel)) sums_.resize(static_cast<std::size_t>(numel));
-    std::fill_n(sums_.data(), numel, 0.0);
-  }
-  double* data() { return sums_.data(); }
-  void finish(std::int64_t numel, bool add, float* gradient) const {
-    for (std::int64_t i = 0; i < numel; ++i) {
-      gradient[i] = static_cast<float>(sums_[static_cast<std::size_t>(i)]) + (add ? gradient[i] : 0.0F);
-    }
-  }
-
- private:
-  std::vector<double> sums_;  // only grows
-};
 
 /// Nothing is saved by recording where operations run as they are called.
 class CpuRecording final : public Recording {
@@ -114,7 +93,26 @@ class CpuDevice final : public Device {
   }
 
   void linear_forward(const LinearForward& op) override {
-    if (op.rows > 0) forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
+    const std::int64_t tile = op.activation == Activation::none ? op.rows : rows_of_a_tile(op.in, op.out);
+    for (std::int64_t row = 0; row < op.rows; row += tile) {
+      const std::int64_t rows = std::min(tile, op.rows - row);
+      float* y = op.y + row * op.out;
+      float* z = op.z == nullptr ? y : op.z + row * op.out;
+      forward(rows, op.in, op.out, op.x + row * op.in, op.weight, op.bias, z);
+      passes::activate(op.activation, rows * op.out, z, y);
+    }
+  }
+
+  void linear_backward(const LinearBackward& op) override {
+    const std::int64_t tile = rows_of_a_tile(op.in, op.out);
+    gradients_.start({op.rows, op.in, op.out, tile, op.add, op.weight_gradient, op.bias_gradient});
+    for (std::int64_t row = 0; row < op.rows; row += tile) {
+      const std::int64_t rows = std::min(tile, op.rows - row);
+      const float* dy = op.dy + row * op.out;
+      gradients_.add(rows, op.x + row * op.in, dy);
+      input_gradient(row, rows, op.in, op.out, dy, op.weight, op.input);
+    }
+    gradients_.finish();
   }
 
   void linear_loss(const LinearLoss& op) override {
@@ -159,44 +157,34 @@ class CpuDevice final : public Device {
     gemm::product_nt(rows, out, in, x, weight, bias != nullptr ? 1.0F : 0.0F, y);
   }
 
+  static void input_gradient(std::int64_t first, std::int64_t rows, std::int64_t in, std::int64_t out, const float* dy,
+                             const float* weight, const InputGradient& input) {
+    if (input.dz == nullptr) return;
+    float* dz = input.dz + first * in;
+    gemm::product_nn(rows, in, out, dy, weight, 0, dz);
+    passes::through_activation(input.activation, rows * in, input.kept + first * in, dz);
+  }
+
   /// In tiles of rows, so that the outputs in memory are bounded, however many rows there are.
   void tiled_loss(const LinearLoss& op, bool gradients) {
-    const std::int64_t out = op.heads * op.out, weights = op.in * out;  // of all heads
+    const std::int64_t out = op.heads * op.out;  // of all heads
     const std::int64_t tile = rows_of_a_tile(op.in, out);
-    const std::int64_t group = tile * std::max(std::int64_t{1}, rows_of_a_float_sum / tile);
-    const bool in_groups = gradients && op.rows > group, sums_bias = gradients && op.bias_gradient != nullptr;
-    float* y = at_least(outputs_, std::min(tile, op.rows) * out);
-    float* weight_gradient = in_groups ? at_least(group_gradient_, weights) : op.weight_gradient;
-    if (sums_bias) bias_sum_.start(out);
-    if (in_groups) weight_sum_.start(weights);
-    if (gradients && op.rows == 0 && !op.add) std::fill_n(op.weight_gradient, weights, 0.0F);
-
+    float* y = passes::at_least(outputs_, std::min(tile, op.rows) * out);
+    if (gradients) gradients_.start({op.rows, op.in, out, tile, op.add, op.weight_gradient, op.bias_gradient});
     for (std::int64_t row = 0; row < op.rows; row += tile) {
       const std::int64_t rows = std::min(tile, op.rows - row);
       const float* x = op.x + row * op.in;
       forward(rows, op.in, out, x, op.weight, op.bias, y);
       passes::loss(op, row, rows, y, loss_sum_.data());
       if (!gradients) continue;
-      if (sums_bias) passes::add_columns(rows, out, y, bias_sum_.data());
-      const bool overwrites = row % group == 0 && (in_groups || !op.add);
-      gemm::product_tn(out, op.in, rows, y, x, overwrites ? 0.0F : 1.0F, weight_gradient);
-      const bool ends_group = (row + rows) % group == 0 || row + rows == op.rows;
-      if (in_groups && ends_group) passes::add_columns(1, weights, weight_gradient, weight_sum_.data());
+      gradients_.add(rows, x, y);
+      input_gradient(row, rows, op.in, out, y, op.weight, op.input);
     }
-    if (sums_bias) bias_sum_.finish(out, op.add, op.bias_gradient);
-    if (in_groups) weight_sum_.finish(weights, op.add, op.weight_gradient);
+    if (gradients) gradients_.finish();
   }
 
-  /// A vector only grows: to resize it for each batch would fill it with zeros again and again.
-  template <class T>
-  static T* at_least(std::vector<T>& values, std::int64_t numel) {
-    if (std::cmp_less(values.size(), numel)) values.resize(static_cast<std::size_t>(numel));
-    return values.data();
-  }
-
-  std::vector<float> outputs_;         // of one tile, at most
-  std::vector<float> group_gradient_;  // of one group of tiles
-  GradientSum bias_sum_, weight_sum_;
+  std::vector<float> outputs_;  // of one tile, at most
+  passes::ParameterGradients gradients_;
   std::vector<double> loss_sum_;  // of each head
 };
 

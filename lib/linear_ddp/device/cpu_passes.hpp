@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <linear_ddp/device/operations.hpp>
+
 /// The CPU device's element-wise passes, each one sweep over memory in the machine's widest vectors.
 namespace ddp::passes {
 
@@ -10,5 +12,11 @@ void fill_rows(std::int64_t rows, std::int64_t out, const float* row, float* y);
 
 /// sums[out] += the sums of the columns of y[rows, out]. In float64: a float stops growing after 2^24 equal addends.
 void add_columns(std::int64_t rows, std::int64_t out, const float* y, double* sums);
+
+/// y[i] = activation(z[i]); the two may be one.
+void activate(Activation activation, std::int64_t numel, const float* z, float* y);
+
+/// gradient[i] *= the activation's derivative, told from its input where keeps_input, else from its output.
+void through_activation(Activation activation, std::int64_t numel, const float* kept, float* gradient);
 
 }  // namespace ddp::passes

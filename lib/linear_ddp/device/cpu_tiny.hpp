@@ -14,7 +14,7 @@ inline constexpr std::size_t most = 16;  ///< inputs, and outputs
 /// With more rows a BLAS is faster again, and more exact: here the gradients' sums run over the rows one by one, in
 /// float.
 [[nodiscard]] constexpr bool serves(const LinearLoss& op) {
-  return op.kind == LossKind::mse && op.heads == 1 && op.row_weight == nullptr && !op.add &&
+  return op.kind == LossKind::mse && op.heads == 1 && op.row_weight == nullptr && !op.add && op.input.dz == nullptr &&
          std::cmp_less_equal(op.in, most) && std::cmp_less_equal(op.out, most) && op.rows <= 64;
 }
 

@@ -14,6 +14,7 @@
 #include <linear_ddp/device/device.hpp>
 #include <linear_ddp/launch/watchdog.hpp>
 #include "kernels/accumulate.hpp"
+#include "kernels/activation_kernel.hpp"
 #include "kernels/columns.hpp"
 #include "kernels/loss_kernel.hpp"
 #include "kernels/update_kernel.hpp"
@@ -113,7 +114,24 @@ class CudaDevice final : public Device {
   }
 
   void linear_forward(const LinearForward& op) override {
-    if (op.rows > 0) matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, op.y);
+    if (op.rows == 0) return;
+    float* z = op.z == nullptr ? op.y : op.z;
+    const bool relu = op.activation == Activation::relu;
+    if (matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, z, relu)) return;
+    with_function(op.activation, [&](const auto& function) {
+      check(kernels::activate(function, op.rows * op.out, z, op.y, compute_), "queue an activation");
+    });
+  }
+
+  void linear_backward(const LinearBackward& op) override {
+    if (op.rows == 0) {
+      if (op.add) return;
+      clear(op.weight_gradient, op.out * op.in);
+      clear(op.bias_gradient, op.out);
+      return;
+    }
+    matmul_.gradient(op.rows, op.in, op.out, op.x, op.dy, op.add, op.weight_gradient, op.bias_gradient);
+    input_gradient(op.rows, op.in, op.out, op.dy, op.weight, op.input);
   }
 
   void linear_loss(const LinearLoss& op) override {
@@ -143,7 +161,9 @@ class CudaDevice final : public Device {
         loss_and_gradient(kernels::CrossEntropy{op.out, op.label_smoothing, op.class_weight}, op, y, gradients);
         break;
     }
-    if (gradients) matmul_.gradient(op.rows, op.in, out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
+    if (!gradients) return;
+    matmul_.gradient(op.rows, op.in, out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
+    input_gradient(op.rows, op.in, out, y, op.weight, op.input);
   }
 
   void square_sum(const Gradient& gradient, double* sum, bool add) override {
@@ -190,6 +210,30 @@ class CudaDevice final : public Device {
   void finish(Queue queue) {
     const Watchdog::Watch watch(*watchdog_, "wait for the GPU", 0);
     check(cudaStreamSynchronize(stream(queue)), "wait for the GPU");
+  }
+
+  template <class Use>
+  static void with_function(Activation activation, const Use& use) {
+    switch (activation) {
+      case Activation::none:
+        return;
+      case Activation::relu:
+        return use(kernels::Relu{});
+      case Activation::tanh:
+        return use(kernels::Tanh{});
+      case Activation::gelu:
+        return use(kernels::Gelu{});
+    }
+  }
+
+  void input_gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* dy, const float* weight,
+                      const InputGradient& input) {
+    if (input.dz == nullptr) return;
+    matmul_.input_gradient(rows, in, out, dy, weight, input.dz);
+    with_function(input.activation, [&](const auto& function) {
+      check(kernels::through_activation(function, rows * in, input.kept, input.dz, compute_),
+            "queue the gradient of an activation");
+    });
   }
 
   static kernels::GradientArguments arguments_of(const Gradient& gradient) {

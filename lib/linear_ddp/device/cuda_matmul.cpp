@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "kernels/columns.hpp"
 
@@ -58,20 +59,38 @@ CudaMatmul::CudaMatmul(cudaStream_t stream)
 // length of a row, is its number of rows.
 
 // y = x·Wᵀ is yᵀ = W·xᵀ: A is W (seen as [in, out], so OP_T), B is x ([in, rows]); the bias is added to each row of D.
-void CudaMatmul::forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
-                         const float* bias, float* y) {
-  const Key key{Product::forward, fits_epilogue(bias), rows, in, out, alignment(weight), alignment(x), alignment(y)};
+bool CudaMatmul::forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
+                         const float* bias, float* y, bool relu) {
+  const auto epilogue = !fits_epilogue(bias) ? CUBLASLT_EPILOGUE_DEFAULT
+                        : relu               ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                             : CUBLASLT_EPILOGUE_BIAS;
+  const Key key{Product::forward, epilogue, rows, in, out, alignment(weight), alignment(x), alignment(y)};
   const Plan& plan = plan_of(key, bias);
   const bool add = bias != nullptr && !plan.epilogue;
   if (add) check(kernels::fill_rows(rows, out, bias, y, stream_), "queue the filling of rows with the bias");
   multiply(key, plan, weight, x, add ? 1.0F : 0.0F, y);
+  return relu && plan.epilogue;
+}
+
+// dx = dy·W is dxᵀ = Wᵀ·dyᵀ: A is W (seen as [in, out]), B is dy ([out, rows]).
+void CudaMatmul::input_gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* dy,
+                                const float* weight, float* dx) {
+  const Key key{Product::input_gradient,
+                CUBLASLT_EPILOGUE_DEFAULT,
+                rows,
+                in,
+                out,
+                alignment(weight),
+                alignment(dy),
+                alignment(dx)};
+  multiply(key, plan_of(key, nullptr), weight, dy, 0, dx);
 }
 
 // dW = dyᵀ·x is dWᵀ = xᵀ·dy: A is x ([in, rows]), B is dy ([out, rows], so OP_T); its sums over the rows come with it.
 // The epilogue has no beta: it can't add to them.
 void CudaMatmul::gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* dy,
                           bool add, float* weight_gradient, float* bias_gradient) {
-  const bool epilogue = !add && fits_epilogue(bias_gradient);
+  const auto epilogue = !add && fits_epilogue(bias_gradient) ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
   const Key key{Product::gradient, epilogue, rows, in, out, alignment(x), alignment(dy), alignment(weight_gradient)};
   const Plan& plan = plan_of(key, bias_gradient);
   multiply(key, plan, x, dy, add ? 1.0F : 0.0F, weight_gradient);
@@ -81,9 +100,11 @@ void CudaMatmul::gradient(std::int64_t rows, std::int64_t in, std::int64_t out, 
 }
 
 std::string CudaMatmul::text_of(const Key& key) {
-  return fmt::format("the {} of Linear({} → {}) for {} rows{}",
-                     key.product == Product::forward ? "forward product" : "weight gradient", key.in, key.out, key.rows,
-                     key.epilogue ? " with its bias" : "");
+  const char* product = key.product == Product::forward          ? "forward product"
+                        : key.product == Product::input_gradient ? "gradient of the inputs"
+                                                                 : "weight gradient";
+  return fmt::format("the {} of Linear({} → {}) for {} rows{}", product, key.in, key.out, key.rows,
+                     key.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? "" : " with its bias");
 }
 
 const CudaMatmul::Plan& CudaMatmul::plan_of(const Key& key, const float* bias) {
@@ -98,14 +119,25 @@ CudaMatmul::Plan CudaMatmul::make_plan(const Key& key, const float* bias) const 
   check(cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a matrix product");
   Plan plan;
   plan.product.reset(raw);
-  const bool forward = key.product == Product::forward;
-  set(raw, forward ? CUBLASLT_MATMUL_DESC_TRANSA : CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
-  plan.a = forward ? layout(key.in, key.out) : layout(key.in, key.rows);
-  plan.b = forward ? layout(key.in, key.rows) : layout(key.out, key.rows);
-  plan.d = forward ? layout(key.out, key.rows) : layout(key.in, key.out);
-  if (key.epilogue) {
+  switch (key.product) {
+    case Product::forward:
+      set(raw, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+      std::tie(plan.a, plan.b, plan.d) =
+          std::tuple(layout(key.in, key.out), layout(key.in, key.rows), layout(key.out, key.rows));
+      break;
+    case Product::input_gradient:
+      std::tie(plan.a, plan.b, plan.d) =
+          std::tuple(layout(key.in, key.out), layout(key.out, key.rows), layout(key.in, key.rows));
+      break;
+    case Product::gradient:
+      set(raw, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
+      std::tie(plan.a, plan.b, plan.d) =
+          std::tuple(layout(key.in, key.rows), layout(key.out, key.rows), layout(key.in, key.out));
+      break;
+  }
+  if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
     set(raw, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    plan.epilogue = find_algorithm(key, plan, forward ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB);
+    plan.epilogue = find_algorithm(key, plan, key.epilogue);
   }
   if (!plan.epilogue && !find_algorithm(key, plan, CUBLASLT_EPILOGUE_DEFAULT)) {
     fail_cuda(CUBLAS_STATUS_NOT_SUPPORTED, fmt::format("find an algorithm for {}", text_of(key)));

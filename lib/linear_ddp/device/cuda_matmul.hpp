@@ -11,15 +11,20 @@
 
 namespace ddp {
 
-/// The two matrix products of a linear layer, by cuBLASLt in true float32 (no TF32), with a plan for each shape that is
-/// made when it is first met and kept. Sizes are not zero; all pointers are memory of the current device.
+/// The three matrix products of a linear layer, by cuBLASLt in true float32 (no TF32), with a plan for each shape that
+/// is made when it is first met and kept. Sizes are not zero; all pointers are memory of the current device.
 class CudaMatmul {
  public:
   explicit CudaMatmul(cudaStream_t stream);
 
-  /// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out]; bias may be null. Queued.
-  void forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
-               const float* bias, float* y);
+  /// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out]; bias may be null. With `relu` negative ones become 0,
+  /// where cuBLASLt does so in the product: false where it does not. Queued.
+  bool forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
+               const float* bias, float* y, bool relu = false);
+
+  /// dx[rows, in] = dy[rows, out] · weight[out, in]. Queued.
+  void input_gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* dy, const float* weight,
+                      float* dx);
 
   /// weight_gradient[out, in] = dy[rows, out]ᵀ · x[rows, in]; bias_gradient[out] = the sums of dy's columns, unless
   /// null. With `add` both are added to. Queued.
@@ -27,10 +32,10 @@ class CudaMatmul {
                 float* weight_gradient, float* bias_gradient);
 
  private:
-  enum class Product { forward, gradient };
+  enum class Product { forward, input_gradient, gradient };
   struct Key {
     Product product;
-    bool epilogue;  // with the bias, or its gradient
+    cublasLtEpilogue_t epilogue;  // wanted: with the bias, or its gradient
     std::int64_t rows, in, out;
     std::uint32_t align_a, align_b, align_d;  // bytes
     auto operator<=>(const Key&) const = default;

@@ -85,6 +85,7 @@ class Device {
   [[nodiscard]] virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 
   virtual void linear_forward(const LinearForward& operation) = 0;
+  virtual void linear_backward(const LinearBackward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;
   /// *sum = Σ g[i]², in float64, before clipping; with `add` it is added to.
   virtual void square_sum(const Gradient& gradient, double* sum, bool add = false) = 0;

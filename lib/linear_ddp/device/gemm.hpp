@@ -13,7 +13,10 @@ void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, 
 /// c[m, n] = a[k, m]ᵀ · b[k, n] + beta · c
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c);
 
-/// The same in double precision.
+/// c[m, n] = a[m, k] · b[k, n] + beta · c
+void product_nn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c);
+
+/// The first two in double precision.
 void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
                 double* c);
 void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,

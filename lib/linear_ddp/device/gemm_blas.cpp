@@ -14,6 +14,11 @@ void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, 
               a, static_cast<int>(m), b, static_cast<int>(n), beta, c, static_cast<int>(n));
 }
 
+void product_nn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
+              1, a, static_cast<int>(k), b, static_cast<int>(n), beta, c, static_cast<int>(n));
+}
+
 void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
                 double* c) {
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), 1,

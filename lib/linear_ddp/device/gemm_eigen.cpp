@@ -34,6 +34,10 @@ void product_tn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, 
   assign(Out<float>(c, m, n), beta, In<float>(a, k, m).transpose() * In<float>(b, k, n));
 }
 
+void product_nn(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float beta, float* c) {
+  assign(Out<float>(c, m, n), beta, In<float>(a, m, k) * In<float>(b, k, n));
+}
+
 void product_nt(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double beta,
                 double* c) {
   assign(Out<double>(c, m, n), beta, In<double>(a, m, k) * In<double>(b, n, k).transpose());

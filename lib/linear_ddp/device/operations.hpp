@@ -12,14 +12,43 @@ enum class LossKind { mse, huber, bce_with_logits, cross_entropy };
   return kind == LossKind::cross_entropy ? 1 : out;
 }
 
-/// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out], with in and out 1 or more, and rows 0 or more. Matrices
-/// are dense and row-major; bias may be null. All pointers are memory of the device.
+/// PyTorch's ReLU, Tanh, and GELU (exact, by the normal distribution).
+enum class Activation { none, relu, tanh, gelu };
+
+/// Whether the gradient of an activation is told from its input, which then is kept; the others' is from the output.
+[[nodiscard]] constexpr bool keeps_input(Activation activation) noexcept {
+  return activation == Activation::gelu;
+}
+
+/// y[rows, out] = activation(z), z = x[rows, in] · weight[out, in]ᵀ + bias[out], with in and out 1 or more, and rows 0
+/// or more. Matrices are dense and row-major; bias may be null. All pointers are memory of the device.
 struct LinearForward {
   std::int64_t rows = 0, in = 0, out = 0;
   const float* x = nullptr;
   const float* weight = nullptr;
   const float* bias = nullptr;
   float* y = nullptr;
+  Activation activation = Activation::none;
+  float* z = nullptr;  ///< [rows, out], kept for the gradient; needed where keeps_input
+};
+
+/// The gradient with respect to what a layer's inputs were made of: x = activation(z), dz = dL/dz [rows, in].
+struct InputGradient {
+  Activation activation = Activation::none;
+  const float* kept = nullptr;  ///< [rows, in]: z where keeps_input, else x
+  float* dz = nullptr;          ///< null: not wanted
+};
+
+/// The gradients of a layer's parameters and inputs, from dy = dL/dy [rows, out]. Zero rows are legal.
+struct LinearBackward {
+  std::int64_t rows = 0, in = 0, out = 0;
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  const float* dy = nullptr;
+  bool add = false;  ///< to the parameters' gradients, which else are overwritten
+  float* weight_gradient = nullptr;
+  float* bias_gradient = nullptr;  ///< null without a bias
+  InputGradient input{};
 };
 
 /// The last layer with its loss, and the gradients of its parameters; one operation, because a device may fuse its
@@ -35,8 +64,7 @@ struct LinearForward {
 /// gradients of its own: one wide product in place of many narrow ones. All tensors but x, target and row_weight then
 /// have [heads] before their other dimensions.
 ///
-/// Results are overwritten, or, with `add`, added to. Zero rows are legal. No gradient with
-/// respect to x is computed.
+/// Results are overwritten, or, with `add`, added to. Zero rows are legal. `input` is wanted of one head only.
 struct LinearLoss {
   std::int64_t rows = 0, in = 0, out = 0, heads = 1;
   const float* x = nullptr;
@@ -53,6 +81,7 @@ struct LinearLoss {
   double* loss_sum = nullptr;
   float* weight_gradient = nullptr;
   float* bias_gradient = nullptr;
+  InputGradient input{};
 };
 
 /// A flat range of parameters, and what an optimizer sees as the gradient of each:

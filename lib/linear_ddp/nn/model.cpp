@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <linear_ddp/base/checked.hpp>
@@ -38,23 +39,69 @@ Model::Model(Device& device, const LinearShape& shape, const LossOptions& loss)
   class_weight_.upload(loss.class_weight);
 }
 
-float* Model::bias_of(Buffer<float>& buffer) noexcept {
-  return shape_.bias ? buffer.data() + layout_.slots()[1].offset : nullptr;
+float* Model::bias_of(Buffer<float>& buffer, const LinearLayer& layer) noexcept {
+  return layer.bias < 0 ? nullptr : buffer.data() + layer.bias;
+}
+
+/// It grows when a larger batch than ever comes, that is in the first steps. A layer's dz is needed no longer than the
+/// one's before it: they take turns in two places.
+const std::vector<Model::Hidden>& Model::room_for(std::int64_t rows) {
+  if (rows <= room_rows_ || shape_.hidden.empty()) return hidden_;
+  const bool keeps = keeps_input(shape_.activation);
+  const auto numel_of = [&](std::int64_t size) {
+    return round_up(checked_product(rows, size, "the hidden outputs"), 16L);
+  };
+  const std::int64_t widest = numel_of(*std::max_element(shape_.hidden.begin(), shape_.hidden.end()));
+  std::int64_t numel = 2 * widest;
+  for (const std::int64_t size : shape_.hidden) numel += (keeps ? 2 : 1) * numel_of(size);
+  rooms_.emplace_back(device_, numel);
+  room_rows_ = rows;
+  hidden_.clear();
+  float* const turns[] = {rooms_.back().data(), rooms_.back().data() + widest};
+  float* next = turns[1] + widest;
+  for (const std::int64_t size : shape_.hidden) {
+    Hidden& hidden = hidden_.emplace_back(Hidden{next, next, turns[hidden_.size() % 2]});
+    next += numel_of(size);
+    if (!keeps) continue;
+    hidden.kept = next;
+    next += numel_of(size);
+  }
+  return hidden_;
+}
+
+/// Returns the last layer's inputs.
+const float* Model::forward_hidden(std::int64_t rows, const float* x) {
+  std::size_t layer = 0;
+  for (const Hidden& hidden : room_for(rows)) {
+    const LinearLayer& of = layout_.layers()[layer++];
+    device_.linear_forward({rows, of.in, of.out, x, parameters_.data() + of.weight, bias_of(parameters_, of), hidden.y,
+                            shape_.activation, hidden.kept});
+    x = hidden.y;
+  }
+  return x;
 }
 
 void Model::forward(std::int64_t rows, const float* x, float* y) {
-  device_.linear_forward({rows, shape_.in, shape_.heads * shape_.out, x, parameters_.data(), bias_of(parameters_), y});
+  const LinearLayer& last = layout_.layers().back();
+  x = forward_hidden(rows, x);
+  device_.linear_forward({rows, last.in, last.out, x, parameters_.data() + last.weight, bias_of(parameters_, last), y});
 }
 
-LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
+InputGradient Model::inputs_of(std::size_t layer) const noexcept {
+  if (layer == 0) return {};
+  return {shape_.activation, hidden_[layer - 1].kept, hidden_[layer - 1].dz};
+}
+
+LinearLoss Model::operation(const Batch& batch, float loss_scale) {
+  const LinearLayer& last = layout_.layers().back();
   LinearLoss op;
   op.rows = batch.rows;
-  op.in = shape_.in;
+  op.in = last.in;
   op.out = shape_.out;
   op.heads = shape_.heads;
-  op.x = batch.x;
-  op.weight = parameters_.data();
-  op.bias = bias_of(parameters_);
+  op.x = forward_hidden(batch.rows, batch.x);
+  op.weight = parameters_.data() + last.weight;
+  op.bias = bias_of(parameters_, last);
   op.target = batch.target;
   op.row_weight = batch.row_weight;
   op.kind = loss_.kind;
@@ -64,14 +111,33 @@ LinearLoss Model::operation(const Batch& batch, float loss_scale) noexcept {
   return op;
 }
 
-void Model::backward(const Batch& batch, float loss_scale, bool add, double* sum) {
+void Model::backward(const Batch& batch, float loss_scale, bool add, double* sum, const OnReady& ready) {
+  const auto& layers = layout_.layers();
   LinearLoss op = operation(batch, loss_scale);
   op.loss_sum = sum;
   op.add = add;
   op.loss = gradients_.data() + layout_.numel();
-  op.weight_gradient = gradients_.data();
-  op.bias_gradient = bias_of(gradients_);
+  op.weight_gradient = gradients_.data() + layers.back().weight;
+  op.bias_gradient = bias_of(gradients_, layers.back());
+  op.input = inputs_of(layers.size() - 1);
   device_.linear_loss(op);
+  if (ready) ready(layers.back().weight);
+  for (std::size_t i = layers.size() - 1; i-- > 0;) {
+    const LinearLayer& layer = layers[i];
+    LinearBackward back;
+    back.rows = batch.rows;
+    back.in = layer.in;
+    back.out = layer.out;
+    back.x = i == 0 ? batch.x : hidden_[i - 1].y;
+    back.weight = parameters_.data() + layer.weight;
+    back.dy = hidden_[i].dz;
+    back.add = add;
+    back.weight_gradient = gradients_.data() + layer.weight;
+    back.bias_gradient = bias_of(gradients_, layer);
+    back.input = inputs_of(i);
+    device_.linear_backward(back);
+    if (ready) ready(layer.weight);
+  }
 }
 
 void Model::loss_sum(const Batch& batch, double* sum) {
@@ -86,14 +152,19 @@ std::vector<Gradient> Model::ranges(std::int64_t head) {
   };
   std::vector<Gradient> ranges;
   if (shape_.heads == 1) {  // whose padding does no harm in a sweep over all of it
-    ranges.push_back(range(0, layout_.numel()));
+    std::int64_t end = layout_.numel();
+    for (auto layer = layout_.layers().rbegin(); layer != layout_.layers().rend(); ++layer) {
+      ranges.insert(ranges.begin(), range(layer->weight, end - layer->weight));
+      ranges.front().penalized = layer->in * layer->out;
+      end = layer->weight;
+    }
   } else {
     for (const TensorSlot& slot : layout_.slots()) {
       const std::int64_t numel = slot.numel / shape_.heads;
       ranges.push_back(range(slot.offset + head * numel, numel));
     }
+    ranges.front().penalized = shape_.out * shape_.in;
   }
-  ranges.front().penalized = shape_.out * shape_.in;
   return ranges;
 }
 

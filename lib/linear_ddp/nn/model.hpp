@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct LossOptions {
   std::vector<float> class_weight{};  ///< cross entropy's, one for each output; empty: 1 each
 };
 
-/// One linear layer with its loss, or several heads side by side, on one device. Work is queued; the device outlives
-/// the model.
+/// A linear layer with its loss, several heads of one side by side, or a stack of layers, on one device. Work is
+/// queued; the device outlives the model.
 class Model {
  public:
   /// Parameters start as zeros. Throws UseError for an option that the loss does not have.
@@ -45,14 +46,20 @@ class Model {
   /// y[rows, heads, out] = x[rows, in] · weightᵀ + bias, in the device's memory.
   void forward(std::int64_t rows, const float* x, float* y);
 
+  /// Called while a backward pass goes on: the work that makes the gradients from this offset on, and the losses behind
+  /// them, is queued. The offsets are those of the layers, the last layer first.
+  using OnReady = std::function<void(std::int64_t offset)>;
+
   /// Loss and gradients of L = loss_scale · Σ row_weight · l over the batch; overwrites the gradients, or adds to them.
   /// `sum` [heads], in the device's memory, gets Σ row_weight · l in float64, likewise; null: not wanted.
-  void backward(const Batch& batch, float loss_scale, bool add = false, double* sum = nullptr);
+  void backward(const Batch& batch, float loss_scale, bool add = false, double* sum = nullptr,
+                const OnReady& ready = {});
 
   /// Σ row_weight · l over the batch, in float64, written to the device's memory [heads].
   void loss_sum(const Batch& batch, double* sum);
 
-  /// What an optimizer of one of the heads goes over: ranges of the flat buffers, with its weights penalised.
+  /// What an optimizer of one of the heads goes over: ranges of the flat buffers, with its weights penalised; of a
+  /// stack one for each layer.
   [[nodiscard]] std::vector<Gradient> ranges(std::int64_t head);
 
   /// A head's weight [out, in], then its bias [out], on the host. The first waits, the second is queued.
@@ -65,14 +72,24 @@ class Model {
   void upload(std::size_t slot, std::span<const float> values);
 
  private:
-  [[nodiscard]] LinearLoss operation(const Batch& batch, float loss_scale) noexcept;
-  [[nodiscard]] float* bias_of(Buffer<float>& buffer) noexcept;
+  /// Of a hidden layer: its outputs, what their activation's gradient is told from, and dL/dz. [rows, out]
+  struct Hidden {
+    float *y = nullptr, *kept = nullptr, *dz = nullptr;
+  };
+  [[nodiscard]] const std::vector<Hidden>& room_for(std::int64_t rows);
+  const float* forward_hidden(std::int64_t rows, const float* x);
+  [[nodiscard]] InputGradient inputs_of(std::size_t layer) const noexcept;
+  [[nodiscard]] LinearLoss operation(const Batch& batch, float loss_scale);
+  [[nodiscard]] static float* bias_of(Buffer<float>& buffer, const LinearLayer& layer) noexcept;
 
   Device& device_;
   LinearShape shape_;
   LossOptions loss_;
   ParameterLayout layout_;
   Buffer<float> parameters_, gradients_, class_weight_;
+  std::vector<Buffer<float>> rooms_;  // smaller ones stay: recordings may use them
+  std::int64_t room_rows_ = 0;
+  std::vector<Hidden> hidden_;  // in the last room
 };
 
 }  // namespace ddp

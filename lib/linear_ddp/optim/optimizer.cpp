@@ -1,14 +1,32 @@
 #include <linear_ddp/optim/optimizer.hpp>
 
 #include <cmath>
+#include <utility>
 
 #include <linear_ddp/optim/require.hpp>
 
 namespace ddp {
 
+namespace {
+
+/// Without a penalty neighbours are updated alike: as one.
+std::vector<Gradient> joined(const std::vector<Gradient>& ranges) {
+  std::vector<Gradient> joined;
+  for (const Gradient& range : ranges) {
+    if (!joined.empty() && joined.back().parameters + joined.back().numel == range.parameters) {
+      joined.back().numel += range.numel;
+    } else {
+      joined.push_back(range);
+    }
+  }
+  return joined;
+}
+
+}  // namespace
+
 Optimizer::Optimizer(Device& device, Model& model, double lr, const GradientOptions& options, std::int64_t head)
     : device_(device),
-      ranges_(model.ranges(head)),
+      ranges_(options.l2 == 0 ? joined(model.ranges(head)) : model.ranges(head)),
       square_sum_(device, 1),
       scalars_(device, std::tuple_size_v<Scalars>) {
   require(options.l2 >= 0, "--l2 may not be negative");
@@ -49,16 +67,17 @@ void Optimizer::update() {
 }
 
 double Optimizer::penalty() {
-  const Gradient& of_weights = ranges_.front();
-  if (of_weights.l2 == 0) return 0;
-  Gradient weights;
-  weights.numel = of_weights.penalized;
-  weights.parameters = of_weights.parameters;
-  weights.gradients = of_weights.parameters;
-  device_.square_sum(weights, square_sum_.data());
+  const float l2 = ranges_.front().l2;
+  if (l2 == 0) return 0;
+  bool adds = false;
+  for (const Gradient& range : ranges_) {
+    if (range.penalized == 0) continue;
+    device_.square_sum({.numel = range.penalized, .parameters = range.parameters, .gradients = range.parameters},
+                       square_sum_.data(), std::exchange(adds, true));
+  }
   double sum = 0;
   square_sum_.download({&sum, 1});
-  return static_cast<double>(of_weights.l2) / 2 * sum;
+  return static_cast<double>(l2) / 2 * sum;
 }
 
 }  // namespace ddp

@@ -23,8 +23,7 @@ class Pieces {
         data_(data),
         begin_(share_begin(data.rows, rank, ranks)),
         end_(share_begin(data.rows, rank + 1, ranks)),
-        most_(std::min(std::max<std::int64_t>(1, piece_numel / (data.in + model.shape().heads * model.shape().out)),
-                       end_ - begin_)) {
+        most_(std::min(std::max<std::int64_t>(1, piece_numel / (data.in + model.shape().outputs())), end_ - begin_)) {
     if (device.memory_is_host()) return;
     x_ = Buffer<float>(device, most_ * data.in);
     y_ = Buffer<float>(device, most_ * data.out);
