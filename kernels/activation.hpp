@@ -57,10 +57,11 @@ struct Gelu {
   }
 
  private:
-  /// e^(-z²/2), which is √(2π) φ(z).
+  /// e^(-z²/2), which is √(2π) φ(z); 0 where a float is.
   template <class T>
   DDP_HOST_DEVICE static T density(T z) {
-    return exp_of_nonpositive(T(-0.5) * z * z);
+    const T exponent = T(-0.5) * z * z, e = exp_of_nonpositive(exponent);
+    return exponent < T(-86) ? T(0) : e;
   }
   /// Within 2e-7, in the lower tail (z > -6) 6e-6 relative: Φ(-x) = e^(-x²/2)/2 · erfcx(x/√2), where erfcx is a
   /// polynomial in u = 1 / (1 + 0.55 x/√2), as in Abramowitz and Stegun 7.1.26, of degree 8 and fitted anew.

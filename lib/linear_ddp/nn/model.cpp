@@ -46,6 +46,7 @@ float* Model::bias_of(Buffer<float>& buffer, const LinearLayer& layer) noexcept 
 /// It grows when a larger batch than ever comes, that is in the first steps. A layer's dz is needed no longer than the
 /// one's before it: they take turns in two places.
 const std::vector<Model::Hidden>& Model::room_for(std::int64_t rows) {
+  rows = std::max(rows, std::int64_t{1});  // a rank may have none
   if (rows <= room_rows_ || shape_.hidden.empty()) return hidden_;
   const bool keeps = keeps_input(shape_.activation);
   const auto numel_of = [&](std::int64_t size) {
