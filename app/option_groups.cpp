@@ -225,6 +225,14 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
       "fp32; fp64, on the host and saved as F64: with --optimizer exact right to the last digit, with lbfgs to the "
       "rounding of the loss [fp32]",
       word(options.precision, {"fp32", "fp64"}, {"tf32", "bf16"}));
+  add(app, "--bucket-cap-mb", "X", "MiB of gradients that are reduced as one, in whole layers [25]",
+      number(options.buckets.cap_mb));
+  add(app, "--first-bucket-mb", "X", "likewise of the first, which is the last layers' [1]",
+      number(options.buckets.first_mb));
+  add(app, "--compress", "HOW",
+      "how gradients travel: none; fp16, bf16; powersgd[:RANK[:START]], after START steps, as PyTorch's hooks "
+      "[none; 1, 1000]",
+      [&options](const auto& option, const auto& text) { options.compression = parse_compression(option, text); });
   add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
 
   app.option_defaults()->group("Output");

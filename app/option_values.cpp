@@ -103,6 +103,23 @@ LrSchedule parse_schedule(const std::string& option, const std::string& text) {
   return schedule;
 }
 
+Compression parse_compression(const std::string& option, const std::string& text) {
+  const auto parts = split_names(text, ':');
+  using Kind = Compression::Kind;
+  Compression compression;
+  compression.text = text;
+  compression.kind =
+      choose<Kind>(option, parts[0],
+                   {{"none", Kind::none}, {"fp16", Kind::fp16}, {"bf16", Kind::bf16}, {"powersgd", Kind::powersgd}});
+  if (parts.size() > (compression.kind == Kind::powersgd ? 3 : 1)) {
+    throw UseError(
+        fmt::format("{}: '{:.40}' is not of the form none, fp16, bf16, powersgd[:RANK[:START]]", option, text));
+  }
+  if (parts.size() > 1) compression.powersgd.rank = parse_whole<std::int64_t>(option, parts[1], 1);
+  if (parts.size() > 2) compression.powersgd.start_step = parse_whole<std::int64_t>(option, parts[2], 1);
+  return compression;
+}
+
 char parse_character(const std::string& option, const std::string& text) {
   if (text == "\\t" || text == "tab") return '\t';
   if (text.size() != 1) throw UseError(fmt::format("{}: '{:.40}' is not one character (tab: \\t)", option, text));

@@ -21,6 +21,13 @@ namespace ddp::app {
 
 enum class Command { train, evaluate, predict, info };
 
+/// --compress
+struct Compression {
+  enum class Kind { none, fp16, bf16, powersgd } kind = Kind::none;
+  PowerSgdOptions powersgd;
+  std::string text = "none";
+};
+
 /// The command line of `linear_ddp [train]`, checked.
 struct TrainOptions {
   std::int64_t in = 10, out = 10;  ///< of the synthetic data
@@ -61,6 +68,8 @@ struct TrainOptions {
   Averaging averaging = Averaging::rows;
   DeviceRequest device = DeviceRequest::automatic;
   std::string backend = "auto";  ///< or "nccl", "mpi"
+  BucketOptions buckets;
+  Compression compression;
   std::int64_t timeout_s = 120;
   std::string save, metrics;
   std::optional<std::int64_t> log_every;

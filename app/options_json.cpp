@@ -127,6 +127,9 @@ nlohmann::ordered_json TrainOptions::to_json() const {
   json["steps"] = or_null(steps);
   json["seed"] = seed;
   json["average"] = averaging == Averaging::rows ? "rows" : "ranks";
+  json["bucket-cap-mb"] = buckets.cap_mb;
+  json["first-bucket-mb"] = buckets.first_mb;
+  json["compress"] = compression.text;
   json["precision"] = precision;
   json["timeout"] = timeout_s;
   json["save"] = or_null(save);

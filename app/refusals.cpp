@@ -25,7 +25,7 @@ void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
       app,
       "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
       "--sweep --clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
-      "--save-best --drop-last --average --init --log-every",
+      "--save-best --drop-last --average --init --log-every --compress --bucket-cap-mb --first-bucket-mb",
       "is for steps, and --optimizer exact makes none");
   refuse_given(app, "--device --backend", "is not for --optimizer exact, which works on the host");
   if (options.gradient.l2 > 0 || options.alpha) {
@@ -40,10 +40,12 @@ void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
   if (options.global_batch && *options.global_batch != 0) {
     throw UseError("--optimizer lbfgs takes all rows at each step: leave out --global-batch, or say full");
   }
-  refuse_given(app,
-               "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
-               "--sweep --clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every",
-               "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
+  refuse_given(
+      app,
+      "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
+      "--sweep --clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every --compress "
+      "--bucket-cap-mb --first-bucket-mb",
+      "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
   if (!options.lbfgs_in_float64()) return;
   if (options.device == DeviceRequest::cuda) {
     throw UseError("--device cuda is not for --precision fp64, which works on the host");
@@ -81,6 +83,9 @@ void refuse_sweep(const CLI::App& app, const TrainOptions& options) {
   for (const auto& [name, values] : options.sweep) {
     refuse_given(app, ("--" + name).c_str(), "is one value, and --sweep has values of it; give one of them");
     if (name == "l2") refuse_given(app, "--C --alpha", "is --l2 in other words, and --sweep has values of it");
+  }
+  if (options.compression.kind == Compression::Kind::powersgd) {
+    throw UseError("--compress powersgd takes all heads of --sweep for one layer; use fp16 or bf16");
   }
   refuse_given(app, "--tolerance", "ends one training, and --sweep makes several at once; see --patience");
 }

@@ -27,6 +27,20 @@ std::unique_ptr<ProcessGroup> make_group(const std::string& backend, const World
   return make_mpi_group(world, watchdog);
 }
 
+std::unique_ptr<CommunicationHook> make_hook(const Compression& compression, Device& device, Model& model) {
+  switch (compression.kind) {
+    case Compression::Kind::none:
+      return nullptr;
+    case Compression::Kind::fp16:
+      return make_half_hook(device, HalfType::fp16);
+    case Compression::Kind::bf16:
+      return make_half_hook(device, HalfType::bf16);
+    case Compression::Kind::powersgd:
+      return make_powersgd_hook(device, model, compression.powersgd);
+  }
+  return nullptr;
+}
+
 std::vector<std::pair<std::string, std::string>> version_facts(const Device& device) {
   std::vector<std::pair<std::string, std::string>> facts{{"linear_ddp", std::string(version())},
                                                          {"device", std::string(device.kind())}};

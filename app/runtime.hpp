@@ -20,6 +20,10 @@ namespace ddp::app {
 [[nodiscard]] std::unique_ptr<ProcessGroup> make_group(const std::string& backend, const World& world, Device& device,
                                                        Watchdog& watchdog, std::int64_t timeout_s);
 
+/// For --compress; null: none.
+[[nodiscard]] std::unique_ptr<CommunicationHook> make_hook(const Compression& compression, Device& device,
+                                                           Model& model);
+
 /// What the ranks must agree on besides the model: versions of linear_ddp, NCCL, CUDA and the driver, and the device.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> version_facts(const Device& device);
 

@@ -67,6 +67,13 @@ void require_finite(const Model& model) {
   }
 }
 
+void warn_of(const Compression& compression, const Plan& plan) {
+  const std::int64_t start = compression.powersgd.start_step;
+  if (compression.kind != Compression::Kind::powersgd || plan.total_steps() > start) return;
+  fmt::print(stderr, "linear_ddp: note: --compress {}: begins after {} steps, and there are only {}\n",
+             compression.text, start, plan.total_steps());
+}
+
 std::string describe_data(const TrainOptions& options, const std::optional<TrainingData>& data, const Plan& plan,
                           int ranks) {
   if (!data) {
@@ -167,7 +174,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     if (heads.size() > 1) wide.emplace(repeated(device, model, heads.size()));
   });
   Model& trained = wide ? *wide : model;
-  DistributedDataParallel replica(world, device, *group, trained);
+  DistributedDataParallel replica(world, device, *group, trained, options.buckets);
+  replica.register_comm_hook(agree(world, [&] { return make_hook(options.compression, device, trained); }));
   std::optional<TableObjective> in_float64;
   if (options.lbfgs_in_float64()) {
     in_float64.emplace(world, data->share, make_table_loss(options, data->rows), options.bias);
@@ -189,6 +197,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   });
   console.line("model", fmt::format("{}, {} parameters", shape.description(), model.layout().parameters()));
   console.line("data", describe_data(options, data, plan, world.size()));
+  if (world.rank() == 0) warn_of(options.compression, plan);
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
   const bool evaluates = options.evaluate_train || by_lbfgs || source->one_step_over_all_rows();

@@ -97,6 +97,35 @@ TEST(Stack, GoesOnFromItsFile) {
   EXPECT_NEAR(two_halves / static_cast<double>(read_metrics(scratch / "m.jsonl").back()["train_loss"]), 1, 1e-5);
 }
 
+TEST(Compression, CostsLittleOfTheLossAndIsTold) {
+  const ScratchFolder scratch;
+  const auto loss = [&](const std::string& how) {
+    const auto outcome =
+        train(2, on_iris({"--hidden", "16", "--standardize", "--optimizer", "adam", "--lr", "0.01", "--global-batch",
+                          "30", "--epochs", "20", "--compress", how, "--first-bucket-mb", "0.0001", "--evaluate-train",
+                          "--metrics", scratch / "m.jsonl"}));
+    const auto events = read_metrics(scratch / "m.jsonl");
+    EXPECT_EQ(events.front()["compress"], how);
+    EXPECT_EQ(occurrences(outcome.err, "begins after 1000 steps, and there are only 100"), how == "powersgd" ? 1U : 0U);
+    return static_cast<double>(events.back()["train_loss"]);
+  };
+  const double plain = loss("none");
+  EXPECT_NE(loss("fp16"), plain);
+  EXPECT_NEAR(loss("fp16") / plain, 1, 1e-2);
+  EXPECT_NEAR(loss("bf16") / plain, 1, 1e-1);
+  EXPECT_EQ(loss("powersgd"), plain);  // it did not begin
+  EXPECT_NE(loss("powersgd:1:10"), plain);
+  EXPECT_NEAR(loss("powersgd:1:10") / plain, 1, 0.3);
+}
+
+TEST(Compression, Refusals) {
+  expect_refusal(1, {"--compress", "int8"}, 2, HasSubstr("accepted: none, fp16, bf16, powersgd"));
+  expect_refusal(1, {"--compress", "fp16:2"}, 2, HasSubstr("is not of the form"));
+  expect_refusal(1, {"--compress", "powersgd:0"}, 2, HasSubstr("'0' is no whole number"));
+  expect_refusal(1, on_iris({"--optimizer", "lbfgs", "--compress", "fp16"}), 2, HasSubstr("--compress is not for"));
+  expect_refusal(1, on_iris({"--sweep", "lr=1,2", "--compress", "powersgd"}), 2, HasSubstr("use fp16 or bf16"));
+}
+
 TEST(Stack, Refusals) {
   const ScratchFolder scratch;
   train(1, on_iris({"--hidden", "6", "--epochs", "1", "--save", scratch / "stack"}));

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "fakegpu.hpp"
+#include "kernels/half.hpp"
 
 namespace fakegpu {
 namespace {
@@ -18,6 +19,10 @@ std::string text_of(ncclDataType_t type) {
       return "int32";
     case ncclInt64:
       return "int64";
+    case ncclFloat16:
+      return "float16";
+    case ncclBfloat16:
+      return "bfloat16";
     case ncclFloat32:
       return "float32";
     case ncclFloat64:
@@ -48,6 +53,19 @@ void compare_operations(Channel& channel) {
                                         std::to_string(rank) + " " + text_of(other));
   }
 }
+
+/// A number of 16 bits that computes as a float.
+template <class Format>
+class Half {
+ public:
+  Half() = default;
+  explicit Half(float value) : bits_(Format::from_float(value)) {}
+  explicit Half(int value) : Half(static_cast<float>(value)) {}
+  operator float() const { return Format::to_float(bits_); }  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  std::uint16_t bits_ = 0;
+};
 
 template <class T>
 T combine(T a, T b, ncclRedOp_t reduction) {
@@ -87,6 +105,10 @@ void reduce_windows(const Channel& channel, const Operation& operation, std::siz
       return reduce(std::int32_t{});
     case ncclInt64:
       return reduce(std::int64_t{});
+    case ncclFloat16:
+      return reduce(Half<ddp::kernels::Fp16>{});
+    case ncclBfloat16:
+      return reduce(Half<ddp::kernels::Bf16>{});
     case ncclFloat32:
       return reduce(float{});
     case ncclFloat64:
@@ -102,6 +124,9 @@ std::size_t bytes_of(ncclDataType_t type) {
   switch (type) {
     case ncclUint8:
       return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
     case ncclInt32:
     case ncclFloat32:
       return 4;

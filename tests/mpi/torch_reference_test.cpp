@@ -92,6 +92,17 @@ class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, T
     return std::to_string(slot / tensors) + (slot % tensors == 0 ? ".weight" : ".bias");
   }
 
+  /// Gradients that travel as halves: ours and PyTorch's, some 1e-8 apart, may lie on two sides of the middle between
+  /// two halves, which are 2^-10 of their size apart at most. One such step of the parameters is allowed for.
+  static double tolerance_of(const TorchRun& run) {
+    if (run.comm_hook.empty()) return parameter_tolerance;
+    double largest = 0;
+    for (const auto& [name, tensor] : run.grad1) {
+      for (const float value : tensor.values) largest = std::max(largest, std::abs(static_cast<double>(value)));
+    }
+    return parameter_tolerance + option(run, "lr", 0.001) * 0x1p-10 * largest;
+  }
+
   static std::vector<float> on_host(Device& device, std::span<const float> values) {
     std::vector<float> copy(values.size());
     device.download(copy.data(), values.data(), values.size_bytes());
@@ -119,7 +130,6 @@ class TorchReferenceTest : public ::testing::TestWithParam<std::tuple<Backend, T
 TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   const auto& [backend, run] = GetParam();
   if (run.world_size != world().size()) GTEST_SKIP() << "needs " << run.world_size << " ranks";
-  if (const std::string feature = missing_feature(run); !feature.empty()) GTEST_SKIP() << "not there yet: " << feature;
 
   const auto [device, reason] = device_for(backend);
   if (!device) GTEST_SKIP() << reason;
@@ -131,7 +141,9 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   for (std::size_t slot = 0; world().rank() == 0 && slot < model.layout().slots().size(); ++slot) {
     model.upload(slot, run.initial.at(recorded_name(slot, run)).values);
   }
-  DistributedDataParallel replica(world(), *device, *group, model);
+  DistributedDataParallel replica(world(), *device, *group, model, {.cap_mb = run.bucket_cap_mb});
+  ASSERT_TRUE(run.comm_hook.empty() || run.comm_hook == "fp16");
+  if (run.comm_hook == "fp16") replica.register_comm_hook(make_half_hook(*device, HalfType::fp16));
   const auto optimizer = make_optimizer(*device, model, run);
   const LrSchedule lr = schedule(run);
 
@@ -178,7 +190,7 @@ TEST_P(TorchReferenceTest, LossesGradientsAndParametersAgree) {
   all_reduce_max(world(), worst);
   EXPECT_LE(worst[0], loss_tolerance);
   EXPECT_LE(worst[1], parameter_tolerance);
-  EXPECT_LE(worst[2], parameter_tolerance);
+  EXPECT_LE(worst[2], tolerance_of(run));
   EXPECT_NO_THROW(replica.require_equal_replicas());
   RecordProperty("largest_deviation", ::testing::PrintToString(worst));
   if (rank == 0) {

@@ -123,11 +123,6 @@ std::vector<TorchRun> find_torch_runs(const std::string& folder) {
   return runs;
 }
 
-std::string missing_feature(const TorchRun& run) {
-  if (!run.comm_hook.empty()) return run.comm_hook + " hook";
-  return {};
-}
-
 std::vector<std::int64_t> integers(const StoredTensor& tensor) {
   if (tensor.dtype != "I64") throw std::invalid_argument(tensor.name + " is " + tensor.dtype + ", not I64");
   std::vector<std::int64_t> values(tensor.bytes.size() / sizeof(std::int64_t));

@@ -56,9 +56,6 @@ struct TorchRun {
 /// All recorded runs of the folder, sorted by name.
 [[nodiscard]] std::vector<TorchRun> find_torch_runs(const std::string& folder = torch_reference_folder());
 
-/// What a run needs that is not there yet, in words ("2 layers"); empty: nothing.
-[[nodiscard]] std::string missing_feature(const TorchRun& run);
-
 /// The values of an I64 tensor.
 [[nodiscard]] std::vector<std::int64_t> integers(const StoredTensor& tensor);
 

@@ -73,32 +73,5 @@ TEST(TorchRun, ReadsSettings) {
   EXPECT_DOUBLE_EQ(run_of("seed_one_step").losses[1][0], 1.3219174146652222);
 }
 
-TEST(TorchRun, SaysWhichFeatureARunNeeds) {
-  std::map<std::string, std::string> missing;
-  for (const TorchRun& run : runs()) missing[run.name] = missing_feature(run);
-  const std::map<std::string, std::string> expected{{"accumulate_4", ""},
-                                                    {"adam_amsgrad_mlp_tanh", "2 layers"},
-                                                    {"adam_mlp_relu", "2 layers"},
-                                                    {"adamw_mlp_gelu_4ranks", "3 layers"},
-                                                    {"bce_with_logits", ""},
-                                                    {"clip_grad_norm", ""},
-                                                    {"cross_entropy_4ranks", ""},
-                                                    {"hook_fp16", "fp16 hook"},
-                                                    {"huber", ""},
-                                                    {"no_bias", ""},
-                                                    {"schedule_cosine", ""},
-                                                    {"schedule_linear_warmup", ""},
-                                                    {"schedule_step", ""},
-                                                    {"seed_100_steps", ""},
-                                                    {"seed_one_step", ""},
-                                                    {"sgd_dampening", ""},
-                                                    {"sgd_momentum_wd_3ranks", ""},
-                                                    {"sgd_nesterov", ""},
-                                                    {"small_buckets", "4 layers"},
-                                                    {"uneven_join", ""},
-                                                    {"uneven_join_3ranks", ""}};
-  EXPECT_EQ(missing, expected);
-}
-
 }  // namespace
 }  // namespace ddp::test

@@ -5,6 +5,7 @@
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/comm/process_group.hpp>
 #include <linear_ddp/launch/mpi_check.hpp>
+#include "kernels/half.hpp"
 
 namespace ddp {
 namespace {
@@ -18,6 +19,9 @@ MPI_Datatype mpi_type(ElementType type) {
       return MPI_UINT8_T;
     case ElementType::i64:
       return MPI_INT64_T;
+    case ElementType::f16:
+    case ElementType::bf16:
+      return MPI_UINT16_T;
     case ElementType::f32:
       return MPI_FLOAT;
     case ElementType::f64:
@@ -37,6 +41,31 @@ MPI_Op mpi_operation(Reduction reduction) {
   }
   fail("choose an MPI operation", "unknown reduction");
 }
+
+/// MPI has no numbers of 16 bits, so their sum is an operation of our own.
+template <class Half>
+void add_halves(void* from, void* to, int* numel, MPI_Datatype*) {
+  const auto* addends = static_cast<const std::uint16_t*>(from);
+  auto* sums = static_cast<std::uint16_t*>(to);
+  for (int i = 0; i < *numel; ++i) {
+    sums[i] = Half::from_float(Half::to_float(sums[i]) + Half::to_float(addends[i]));
+  }
+}
+
+class HalfSum {
+ public:
+  explicit HalfSum(MPI_User_function* add) {
+    check_mpi(MPI_Op_create(add, 1, &operation_), "make a sum of numbers of 16 bits");
+  }
+  // A group is destroyed while MPI is there.
+  ~HalfSum() { MPI_Op_free(&operation_); }
+  HalfSum(const HalfSum&) = delete;
+  HalfSum& operator=(const HalfSum&) = delete;
+  [[nodiscard]] MPI_Op get() const noexcept { return operation_; }
+
+ private:
+  MPI_Op operation_ = MPI_OP_NULL;
+};
 
 class MpiGroup final : public ProcessGroup {
  public:
@@ -68,7 +97,9 @@ class MpiGroup final : public ProcessGroup {
   void all_reduce_bytes(void* values, std::size_t numel, ElementType type, Reduction reduction) override {
     if (size_ == 1) return;
     const MPI_Datatype datatype = mpi_type(type);
-    const MPI_Op operation = mpi_operation(reduction);
+    const MPI_Op operation = type == ElementType::f16    ? fp16_sum_.get()
+                             : type == ElementType::bf16 ? bf16_sum_.get()
+                                                         : mpi_operation(reduction);
     in_pieces("all-reduce", values, numel, bytes_of(type), [&](void* piece, int count) {
       check_mpi(MPI_Allreduce(MPI_IN_PLACE, piece, count, datatype, operation, comm_), "reduce values over all ranks");
     });
@@ -107,6 +138,7 @@ class MpiGroup final : public ProcessGroup {
   Watchdog& watchdog_;
   int rank_, size_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  HalfSum fp16_sum_{add_halves<kernels::Fp16>}, bf16_sum_{add_halves<kernels::Bf16>};
 };
 
 }  // namespace

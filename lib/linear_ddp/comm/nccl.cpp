@@ -28,6 +28,10 @@ ncclDataType_t nccl_type(ElementType type) {
       return ncclUint8;
     case ElementType::i64:
       return ncclInt64;
+    case ElementType::f16:
+      return ncclFloat16;
+    case ElementType::bf16:
+      return ncclBfloat16;
     case ElementType::f32:
       return ncclFloat32;
     case ElementType::f64:

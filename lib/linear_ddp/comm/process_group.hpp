@@ -14,11 +14,14 @@
 
 namespace ddp {
 
-enum class ElementType { u8, i64, f32, f64 };
+enum class ElementType { u8, i64, f16, bf16, f32, f64 };
 [[nodiscard]] constexpr std::size_t bytes_of(ElementType type) noexcept {
   switch (type) {
     case ElementType::u8:
       return 1;
+    case ElementType::f16:
+    case ElementType::bf16:
+      return 2;
     case ElementType::f32:
       return 4;
     case ElementType::i64:
@@ -62,6 +65,11 @@ class ProcessGroup {
   template <class T>
   void all_reduce(std::span<T> values, Reduction reduction = Reduction::sum) {
     all_reduce_bytes(values.data(), values.size(), element_type_of<T>(), reduction);
+  }
+  /// The sum of numbers of 16 bits, rounded to such.
+  void all_reduce(std::span<std::uint16_t> values, HalfType type) {
+    all_reduce_bytes(values.data(), values.size(), type == HalfType::fp16 ? ElementType::f16 : ElementType::bf16,
+                     Reduction::sum);
   }
   /// own = this rank's part of the sum over the ranks of `all`; all.size() is size() · own.size().
   template <class T>

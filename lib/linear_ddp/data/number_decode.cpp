@@ -7,7 +7,7 @@
 #include <cstring>
 #include <iterator>
 
-#include <linear_ddp/base/half.hpp>
+#include "kernels/half.hpp"
 
 namespace ddp {
 namespace {
@@ -17,7 +17,7 @@ struct Half {
 };
 
 double to_double(Half half) {
-  return static_cast<double>(from_half(half.bits));
+  return static_cast<double>(kernels::Fp16::to_float(half.bits));
 }
 
 struct Bfloat16 {
@@ -25,7 +25,7 @@ struct Bfloat16 {
 };
 
 double to_double(Bfloat16 value) {
-  return static_cast<double>(from_bfloat16(value.bits));
+  return static_cast<double>(kernels::Bf16::to_float(value.bits));
 }
 
 struct Boolean {

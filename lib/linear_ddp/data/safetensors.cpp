@@ -8,10 +8,10 @@
 
 #include <linear_ddp/base/atomic_file.hpp>
 #include <linear_ddp/base/error.hpp>
-#include <linear_ddp/base/half.hpp>
 #include <linear_ddp/data/excerpt.hpp>
 #include <linear_ddp/data/input_file.hpp>
 #include <linear_ddp/data/safetensors_header.hpp>
+#include "kernels/half.hpp"
 
 namespace ddp {
 namespace {
@@ -59,8 +59,8 @@ std::vector<T> values_as(const StoredTensor& tensor) {
   const auto as_it_is = [](auto value) { return value; };
   if (tensor.dtype == "F32") return convert<T, float>(tensor.bytes, as_it_is);
   if (tensor.dtype == "F64") return convert<T, double>(tensor.bytes, as_it_is);
-  if (tensor.dtype == "F16") return convert<T, std::uint16_t>(tensor.bytes, from_half);
-  if (tensor.dtype == "BF16") return convert<T, std::uint16_t>(tensor.bytes, from_bfloat16);
+  if (tensor.dtype == "F16") return convert<T, std::uint16_t>(tensor.bytes, kernels::Fp16::to_float);
+  if (tensor.dtype == "BF16") return convert<T, std::uint16_t>(tensor.bytes, kernels::Bf16::to_float);
   throw UseError(fmt::format("{}tensor {} has dtype {}, expected F32, F64, F16 or BF16; convert it",
                              tensor.path.empty() ? "" : tensor.path + ": ", excerpt(tensor.name),
                              excerpt(tensor.dtype)));

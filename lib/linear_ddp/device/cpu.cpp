@@ -105,14 +105,15 @@ class CpuDevice final : public Device {
 
   void linear_backward(const LinearBackward& op) override {
     const std::int64_t tile = rows_of_a_tile(op.in, op.out);
-    gradients_.start({op.rows, op.in, op.out, tile, op.add, op.weight_gradient, op.bias_gradient});
+    const bool gradients = op.weight_gradient != nullptr;
+    if (gradients) gradients_.start({op.rows, op.in, op.out, tile, op.add, op.weight_gradient, op.bias_gradient});
     for (std::int64_t row = 0; row < op.rows; row += tile) {
       const std::int64_t rows = std::min(tile, op.rows - row);
       const float* dy = op.dy + row * op.out;
-      gradients_.add(rows, op.x + row * op.in, dy);
+      if (gradients) gradients_.add(rows, op.x + row * op.in, dy);
       input_gradient(row, rows, op.in, op.out, dy, op.weight, op.input);
     }
-    gradients_.finish();
+    if (gradients) gradients_.finish();
   }
 
   void linear_loss(const LinearLoss& op) override {
@@ -148,6 +149,19 @@ class CpuDevice final : public Device {
   }
 
   void widen(const float* values, std::int64_t numel, double* result) override { std::copy_n(values, numel, result); }
+
+  void add(const float* values, std::int64_t numel, float factor, float* sums) override {
+    passes::add(values, numel, factor, sums);
+  }
+  void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) override {
+    passes::orthonormalize(rows, columns, values);
+  }
+  void to_half(HalfType type, const float* values, std::int64_t numel, std::uint16_t* result) override {
+    passes::to_half(type, values, numel, result);
+  }
+  void from_half(HalfType type, const std::uint16_t* values, std::int64_t numel, float* result) override {
+    passes::from_half(type, values, numel, result);
+  }
 
  private:
   /// The bias goes in first and the product on top of it: no pass of its own over the outputs.

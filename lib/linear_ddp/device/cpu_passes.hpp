@@ -19,4 +19,13 @@ void activate(Activation activation, std::int64_t numel, const float* z, float* 
 /// gradient[i] *= the activation's derivative, told from its input where keeps_input, else from its output.
 void through_activation(Activation activation, std::int64_t numel, const float* kept, float* gradient);
 
+/// sums[i] += factor · values[i]
+void add(const float* values, std::int64_t numel, float factor, float* sums);
+
+/// As Device's.
+void orthonormalize(std::int64_t rows, std::int64_t columns, float* values);
+
+void to_half(HalfType type, const float* values, std::int64_t numel, std::uint16_t* result);
+void from_half(HalfType type, const std::uint16_t* values, std::int64_t numel, float* result);
+
 }  // namespace ddp::passes

@@ -9,14 +9,14 @@
 #include <linear_ddp/device/cuda_graph.hpp>
 #include <linear_ddp/device/cuda_handle.hpp>
 #include <linear_ddp/device/cuda_matmul.hpp>
+#include <linear_ddp/device/cuda_passes.hpp>
 #include <linear_ddp/device/cuda_staging_buffer.hpp>
 #include <linear_ddp/device/cuda_upload.hpp>
 #include <linear_ddp/device/device.hpp>
 #include <linear_ddp/launch/watchdog.hpp>
 #include "kernels/accumulate.hpp"
-#include "kernels/activation_kernel.hpp"
-#include "kernels/columns.hpp"
 #include "kernels/loss_kernel.hpp"
+#include "kernels/orthonormal.hpp"
 #include "kernels/update_kernel.hpp"
 
 namespace ddp {
@@ -118,9 +118,7 @@ class CudaDevice final : public Device {
     float* z = op.z == nullptr ? op.y : op.z;
     const bool relu = op.activation == Activation::relu;
     if (matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, op.bias, z, relu)) return;
-    with_function(op.activation, [&](const auto& function) {
-      check(kernels::activate(function, op.rows * op.out, z, op.y, compute_), "queue an activation");
-    });
+    passes::activate(op.activation, op.rows * op.out, z, op.y, compute_);
   }
 
   void linear_backward(const LinearBackward& op) override {
@@ -130,7 +128,9 @@ class CudaDevice final : public Device {
       clear(op.bias_gradient, op.out);
       return;
     }
-    matmul_.gradient(op.rows, op.in, op.out, op.x, op.dy, op.add, op.weight_gradient, op.bias_gradient);
+    if (op.weight_gradient != nullptr) {
+      matmul_.gradient(op.rows, op.in, op.out, op.x, op.dy, op.add, op.weight_gradient, op.bias_gradient);
+    }
     input_gradient(op.rows, op.in, op.out, op.dy, op.weight, op.input);
   }
 
@@ -147,20 +147,7 @@ class CudaDevice final : public Device {
     const bool gradients = op.weight_gradient != nullptr;
     float* y = outputs(op.rows * out);  // becomes dy
     linear_forward({op.rows, op.in, out, op.x, op.weight, op.bias, y});
-    switch (op.kind) {
-      case LossKind::mse:
-        loss_and_gradient(kernels::MseLoss{}, op, y, gradients);
-        break;
-      case LossKind::huber:
-        loss_and_gradient(kernels::HuberLoss{}, op, y, gradients);
-        break;
-      case LossKind::bce_with_logits:
-        loss_and_gradient(kernels::BceWithLogitsLoss{}, op, y, gradients);
-        break;
-      case LossKind::cross_entropy:
-        loss_and_gradient(kernels::CrossEntropy{op.out, op.label_smoothing, op.class_weight}, op, y, gradients);
-        break;
-    }
+    passes::loss(op, y, static_cast<double*>(partials_.get()), compute_);
     if (!gradients) return;
     matmul_.gradient(op.rows, op.in, out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
     input_gradient(op.rows, op.in, out, y, op.weight, op.input);
@@ -190,6 +177,22 @@ class CudaDevice final : public Device {
     check(kernels::widen(values, numel, result, compute_), "queue a conversion");
   }
 
+  void add(const float* values, std::int64_t numel, float factor, float* sums) override {
+    check(kernels::add(values, numel, factor, sums, compute_), "queue an addition");
+  }
+
+  void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) override {
+    check(kernels::orthonormalize(rows, columns, values, compute_), "queue an orthonormalisation");
+  }
+
+  void to_half(HalfType type, const float* values, std::int64_t numel, std::uint16_t* result) override {
+    passes::to_half(type, values, numel, result, compute_);
+  }
+
+  void from_half(HalfType type, const std::uint16_t* values, std::int64_t numel, float* result) override {
+    passes::from_half(type, values, numel, result, compute_);
+  }
+
  private:
   static int bind(int ordinal) {
     if (const cudaError_t status = cudaSetDevice(ordinal); status != cudaSuccess) {
@@ -212,28 +215,11 @@ class CudaDevice final : public Device {
     check(cudaStreamSynchronize(stream(queue)), "wait for the GPU");
   }
 
-  template <class Use>
-  static void with_function(Activation activation, const Use& use) {
-    switch (activation) {
-      case Activation::none:
-        return;
-      case Activation::relu:
-        return use(kernels::Relu{});
-      case Activation::tanh:
-        return use(kernels::Tanh{});
-      case Activation::gelu:
-        return use(kernels::Gelu{});
-    }
-  }
-
   void input_gradient(std::int64_t rows, std::int64_t in, std::int64_t out, const float* dy, const float* weight,
                       const InputGradient& input) {
     if (input.dz == nullptr) return;
     matmul_.input_gradient(rows, in, out, dy, weight, input.dz);
-    with_function(input.activation, [&](const auto& function) {
-      check(kernels::through_activation(function, rows * in, input.kept, input.dz, compute_),
-            "queue the gradient of an activation");
-    });
+    passes::through_activation(input.activation, rows * in, input.kept, input.dz, compute_);
   }
 
   static kernels::GradientArguments arguments_of(const Gradient& gradient) {
@@ -255,23 +241,6 @@ class CudaDevice final : public Device {
       outputs_numel_ = numel;
     }
     return static_cast<float*>(outputs_.back().get());
-  }
-
-  template <class Loss>
-  void loss_and_gradient(const Loss& loss, const LinearLoss& op, float* y, bool gradients) {
-    const kernels::LossArguments arguments{.rows = op.rows,
-                                           .heads = op.heads,
-                                           .out = op.out,
-                                           .y = y,
-                                           .target = op.target,
-                                           .row_weight = op.row_weight,
-                                           .gradient = gradients,
-                                           .scale = op.loss_scale,
-                                           .add = op.add,
-                                           .partials = static_cast<double*>(partials_.get()),
-                                           .loss = op.loss,
-                                           .loss_sum = op.loss_sum};
-    check(kernels::loss_and_gradient(loss, arguments, compute_), "queue the loss and its gradient");
   }
 
   int ordinal_;

@@ -96,6 +96,14 @@ class Device {
   virtual void accumulate(const float* values, std::int64_t numel, double factor, double* sums) = 0;
   /// result[numel] = values[numel], for sums in float64 over the ranks.
   virtual void widen(const float* values, std::int64_t numel, double* result) = 0;
+  /// sums[numel] += factor · values[numel]
+  virtual void add(const float* values, std::int64_t numel, float factor, float* sums) = 0;
+  /// The columns of values[rows, columns], few, become orthogonal and of norm 1, from the first on; one that depends on
+  /// those before it becomes 0.
+  virtual void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) = 0;
+  /// result[numel] = values[numel] rounded to the nearest number of 16 bits, and the way back.
+  virtual void to_half(HalfType type, const float* values, std::int64_t numel, std::uint16_t* result) = 0;
+  virtual void from_half(HalfType type, const std::uint16_t* values, std::int64_t numel, float* result) = 0;
 };
 
 /// Owns zeroed memory of a device for `numel` values; Error when there can't be as many. The device outlives it.

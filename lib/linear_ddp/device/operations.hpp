@@ -45,9 +45,9 @@ struct LinearBackward {
   const float* x = nullptr;
   const float* weight = nullptr;
   const float* dy = nullptr;
-  bool add = false;  ///< to the parameters' gradients, which else are overwritten
-  float* weight_gradient = nullptr;
-  float* bias_gradient = nullptr;  ///< null without a bias
+  bool add = false;                  ///< to the parameters' gradients, which else are overwritten
+  float* weight_gradient = nullptr;  ///< null: not wanted
+  float* bias_gradient = nullptr;    ///< null without a bias
   InputGradient input{};
 };
 
@@ -83,6 +83,9 @@ struct LinearLoss {
   float* bias_gradient = nullptr;
   InputGradient input{};
 };
+
+/// Numbers of 16 bits: IEEE 754 binary16, and the upper half of a float.
+enum class HalfType { fp16, bf16 };
 
 /// A flat range of parameters, and what an optimizer sees as the gradient of each:
 ///

@@ -2,13 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <linear_ddp/base/hash.hpp>
 #include <linear_ddp/launch/preflight.hpp>
 
 namespace ddp {
 
-DistributedDataParallel::DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model)
-    : world_(world), device_(device), group_(group), model_(model) {
+namespace {
+
+std::vector<GradientBucket> buckets_of(Model& model, const BucketOptions& options) {
+  constexpr double mib = 1 << 20;
+  std::vector<GradientBucket> buckets;
+  const auto& layers = model.layout().layers();
+  std::int64_t end = model.layout().numel();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    const double cap = mib * (buckets.empty() ? options.first_mb : options.cap_mb);
+    const auto offset = static_cast<std::size_t>(layer->weight), numel = static_cast<std::size_t>(end) - offset;
+    if (std::next(layer) != layers.rend() && static_cast<double>(numel * sizeof(float)) < cap) continue;
+    buckets.push_back({buckets.size(), layer->weight, model.gradients().subspan(offset, numel)});
+    end = layer->weight;
+  }
+  return buckets;
+}
+
+}  // namespace
+
+DistributedDataParallel::DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model,
+                                                 const BucketOptions& buckets)
+    : world_(world), device_(device), group_(group), model_(model), buckets_(buckets_of(model, buckets)) {
   require_agreement(world, {{"model", model.layout().description()}}, "the ranks' models differ",
                     "build the same model on every rank");
   device_.wait(Queue::communication, Queue::compute);
@@ -24,12 +46,50 @@ DistributedDataParallel::~DistributedDataParallel() {
 void DistributedDataParallel::backward(const Batch& batch, std::optional<double> total, StepPart part) {
   const double divisor = total ? *total : static_cast<double>(batch.rows * group_.size());
   const double scale = divisor == 0 ? 0 : 1 / (divisor * static_cast<double>(model_.losses_of_a_row()));
-  model_.backward(batch, static_cast<float>(scale), !part.first);
-  if (!part.last) return;
-  device_.wait(Queue::communication, Queue::compute);
-  const std::int64_t with_losses = model_.layout().numel() + model_.shape().heads;
-  group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(with_losses)));
+  if (part.last && !prepared_) static_cast<void>(prepare());
+  if (part.last) prepared_ = false;
+  started_ = 0;
+  const auto start = [this](std::int64_t ready_from) { start_buckets(ready_from); };
+  model_.backward(batch, static_cast<float>(scale), !part.first, nullptr, part.last ? start : Model::OnReady());
+  if (part.last) finish_buckets();
+}
+
+int DistributedDataParallel::prepare() {
+  prepared_ = true;
+  return hook_ ? hook_->prepare(steps_++) : 0;
+}
+
+/// Those that lie where gradients are ready. The losses go with the first of them.
+void DistributedDataParallel::start_buckets(std::int64_t ready_from) {
+  for (; started_ < buckets_.size() && buckets_[started_].offset >= ready_from; ++started_) {
+    const GradientBucket& bucket = buckets_[started_];
+    if (hook_) {
+      hook_->start(group_, bucket);
+      continue;
+    }
+    device_.wait(Queue::communication, Queue::compute);
+    const std::size_t losses = started_ == 0 ? losses_of_step().size() : 0;
+    group_.all_reduce(std::span(bucket.gradients.data(), bucket.gradients.size() + losses));
+  }
+}
+
+void DistributedDataParallel::finish_buckets() {
+  if (hook_) {
+    device_.wait(Queue::communication, Queue::compute);
+    group_.all_reduce(losses_of_step());
+    for (const GradientBucket& bucket : buckets_) hook_->finish(group_, bucket);
+  }
   device_.wait(Queue::compute, Queue::communication);
+}
+
+void DistributedDataParallel::register_comm_hook(std::unique_ptr<CommunicationHook> hook) {
+  hook_ = std::move(hook);
+}
+
+/// Behind the gradients.
+std::span<float> DistributedDataParallel::losses_of_step() {
+  return model_.gradients().subspan(static_cast<std::size_t>(model_.layout().numel()),
+                                    static_cast<std::size_t>(model_.shape().heads));
 }
 
 float DistributedDataParallel::loss() {

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <linear_ddp/comm/process_group.hpp>
 #include <linear_ddp/device/device.hpp>
 #include <linear_ddp/launch/world.hpp>
 #include <linear_ddp/nn/model.hpp>
+#include <linear_ddp/parallel/communication_hook.hpp>
 
 namespace ddp {
 
@@ -21,6 +24,12 @@ struct StepPart {
   bool first = true, last = true;
 };
 
+/// Layers whose gradients are reduced as one, from the last layer on: a bucket is closed by the layer that brings it to
+/// so many MiB. torch's bucket_cap_mb, whose first bucket is smaller so that communication begins early.
+struct BucketOptions {
+  double cap_mb = 25, first_mb = 1;
+};
+
 /// Keeps the replicas of a model on all ranks equal: torch.nn.parallel.DistributedDataParallel.
 ///
 ///   DistributedDataParallel replica(world, device, group, model);
@@ -30,7 +39,8 @@ class DistributedDataParallel {
  public:
   /// Collective. Throws AgreedError when the ranks' models differ in shape; then every replica becomes rank 0's.
   /// All four outlive this object.
-  DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model);
+  DistributedDataParallel(const World& world, Device& device, ProcessGroup& group, Model& model,
+                          const BucketOptions& buckets = {});
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
   ~DistributedDataParallel();
@@ -42,23 +52,39 @@ class DistributedDataParallel {
   /// as under PyTorch's Join. (Cross entropy: outputs count 1.) Queued.
   void backward(const Batch& batch, std::optional<double> total = std::nullopt, StepPart part = {});
 
+  /// The host's half of a step, of which the device's may be recorded: for a caller that records, once before each
+  /// step; else backward calls it. Steps with the same result queue the same work.
+  int prepare();
+
+  /// From the next step on, gradients are summed over the ranks as the hook does it; the same on every rank.
+  void register_comm_hook(std::unique_ptr<CommunicationHook> hook);
+
   /// Loss of the last backward: the mean over the step's rows (or of the ranks' means), of the first head. Waits.
   [[nodiscard]] float loss();
   /// Those of so many heads, from the first on. Waits.
   void losses(std::span<float> values);
   /// The same values, of all heads, in the device's memory.
-  [[nodiscard]] const float* losses_on_device() noexcept { return model_.gradients().data() + model_.layout().numel(); }
+  [[nodiscard]] const float* losses_on_device() noexcept { return losses_of_step().data(); }
 
   /// Collective. A 64-bit hash of the parameters' bytes. Throws AgreedError naming the ranks whose replicas differ from
   /// rank 0's. Waits.
   std::uint64_t require_equal_replicas();
 
  private:
+  void start_buckets(std::int64_t ready_from);
+  void finish_buckets();
+  [[nodiscard]] std::span<float> losses_of_step();
+
   const World& world_;
   Device& device_;
   ProcessGroup& group_;
   Model& model_;
   void* registration_ = nullptr;  // of the gradients, with the group
+  std::vector<GradientBucket> buckets_;
+  std::size_t started_ = 0;  // of this step's buckets
+  std::int64_t steps_ = 0;
+  bool prepared_ = false;
+  std::unique_ptr<CommunicationHook> hook_;
 };
 
 }  // namespace ddp

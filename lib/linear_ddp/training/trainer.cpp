@@ -34,7 +34,7 @@ void Trainer::check_losses(std::int64_t step) {
   }
 }
 
-void Trainer::run_batch(const Step& step) {
+void Trainer::run_batch(const Step& step, int reduction) {
   // A sum of weights differs from step to step: it is not for a recording.
   const bool recorded_sum = step.batch.row_weight == nullptr;
   const auto add_loss = [this, weight = step.weight] {
@@ -49,7 +49,7 @@ void Trainer::run_batch(const Step& step) {
   // The first of a kind runs as it is: it makes plans and connections, and the first step of all differs. The second is
   // recorded.
   auto& [runs, recording] =
-      recordings_[{step.batch.x, step.global_rows, step.update_rows, step.part.first, step.part.last}];
+      recordings_[{step.batch.x, step.global_rows, step.update_rows, step.part.first, step.part.last, reduction}];
   if (runs == 1) recording = device_.record(work);
   if (recording)
     recording->replay();
@@ -61,13 +61,14 @@ void Trainer::run_batch(const Step& step) {
 
 Step Trainer::run_step(std::int64_t epoch, std::int64_t batch) {
   for (Optimizer* optimizer : optimizers_) optimizer->prepare();
+  const int reduction = replica_.prepare();
   for (;; ++batch) {
     const Step step = source_.load(epoch, batch);
     const bool ends_epoch = batch + 1 == source_.batches_per_epoch();
     const bool is_last = step.part.last && (steps_left_ == 1 || (ends_epoch && epochs_left_ == 1));
     const std::int64_t next_epoch = ends_epoch ? epoch + 1 : epoch, next_batch = ends_epoch ? 0 : batch + 1;
     if (!is_last) source_.read_ahead(next_epoch, next_batch);
-    run_batch(step);
+    run_batch(step, reduction);
     if (!is_last) source_.prepare(next_epoch, next_batch);
     if (step.part.last) return step;
   }

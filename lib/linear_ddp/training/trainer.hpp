@@ -85,7 +85,8 @@ class Trainer {
  private:
   /// Batches that one recording serves. The ranks record the same ones, as NCCL demands: nothing here differs between
   /// them but the address, and they take turns with memory in the same way.
-  using BatchKind = std::tuple<const float*, std::int64_t, std::int64_t, bool, bool>;  // x, rows, the part of an update
+  /// x, rows, the part of an update, how gradients are reduced
+  using BatchKind = std::tuple<const float*, std::int64_t, std::int64_t, bool, bool, int>;
   struct BatchRuns {
     std::int64_t runs = 0;
     std::unique_ptr<Recording> recording;
@@ -93,7 +94,7 @@ class Trainer {
 
   /// The batches of a step of the optimizer, from this one on; returns the last.
   Step run_step(std::int64_t epoch, std::int64_t batch);
-  void run_batch(const Step& step);
+  void run_batch(const Step& step, int reduction);
   /// Of every head, with these losses, but for heads that were stopped. Whether they have come to rest.
   bool report(TrainingObserver::EpochReport report, const std::vector<double>& losses, const TrainerOptions& options);
   /// The epoch's, of `weight` in all.
