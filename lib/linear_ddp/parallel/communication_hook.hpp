@@ -31,7 +31,8 @@ class CommunicationHook {
   }
   /// The compute queue has been given the work that makes the bucket, and goes on with other layers' backward pass.
   virtual void start(ProcessGroup& group, const GradientBucket& bucket) = 0;
-  /// All buckets of the step are started, in the same order on every rank, and the backward pass is queued.
+  /// All buckets of the step are started, in the same order on every rank, and the compute queue waits for what they
+  /// gave to the communication queue.
   virtual void finish(ProcessGroup& group, const GradientBucket& bucket) = 0;
 };
 

@@ -77,9 +77,9 @@ void DistributedDataParallel::finish_buckets() {
   if (hook_) {
     device_.wait(Queue::communication, Queue::compute);
     group_.all_reduce(losses_of_step());
-    for (const GradientBucket& bucket : buckets_) hook_->finish(group_, bucket);
   }
   device_.wait(Queue::compute, Queue::communication);
+  for (std::size_t i = 0; hook_ && i < buckets_.size(); ++i) hook_->finish(group_, buckets_[i]);
 }
 
 void DistributedDataParallel::register_comm_hook(std::unique_ptr<CommunicationHook> hook) {

@@ -20,7 +20,6 @@ class HalfHook final : public CommunicationHook {
   }
 
   void finish(ProcessGroup&, const GradientBucket& bucket) override {
-    device_.wait(Queue::compute, Queue::communication);
     device_.from_half(type_, halves_[bucket.index].data(), std::ssize(bucket.gradients), bucket.gradients.data());
   }
 

@@ -66,7 +66,6 @@ class PowerSgdHook final : public CommunicationHook {
   }
 
   void finish(ProcessGroup& group, const GradientBucket& bucket) override {
-    device_.wait(Queue::compute, Queue::communication);
     if (!compresses_) return;
     const auto product = [](Matrix& m) {
       return LinearBackward{.rows = m.out, .in = m.in, .out = m.rank, .weight = m.q.data(), .dy = m.p.data()};
