@@ -143,6 +143,16 @@ std::vector<Case> cases() {
       }
     }
   }
+  // Few outputs of many inputs, whose products are others.
+  for (const auto& [rows, in, out] : {std::array<std::int64_t, 3>{5000, 300, 1},
+                                      {130, 150, 2},
+                                      {90, 70, 3},
+                                      {90, 64, 4},
+                                      {90, 33, 6},
+                                      {90, 33, 7},
+                                      {200, 47, 8}}) {
+    all.push_back({LossKind::mse, rows, in, out});
+  }
   return all;
 }
 

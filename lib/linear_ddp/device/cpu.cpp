@@ -12,6 +12,7 @@
 #include "linear_ddp/device/cpu_gradients.hpp"
 #include "linear_ddp/device/cpu_loss.hpp"
 #include "linear_ddp/device/cpu_passes.hpp"
+#include "linear_ddp/device/cpu_skinny.hpp"
 #include "linear_ddp/device/cpu_tiny.hpp"
 #include "linear_ddp/device/cpu_update.hpp"
 #include "linear_ddp/device/gemm.hpp"
@@ -23,6 +24,7 @@ namespace {
 /// to the gradient product. Larger weights would be read and written anew for each tile: few tiles, of 16 MiB of
 /// outputs.
 std::int64_t rows_of_a_tile(std::int64_t in, std::int64_t out) {
+  if (skinny::serves(in, out)) return skinny::rows_of_a_tile(in);
   constexpr std::int64_t cached_numel = 64 * 1024, bounded_numel = 4 * 1024 * 1024;
   return std::max(std::int64_t{64}, (in * out <= cached_numel ? cached_numel : bounded_numel) / out);
 }
@@ -167,6 +169,7 @@ class CpuDevice final : public Device {
   /// The bias goes in first and the product on top of it: no pass of its own over the outputs.
   static void forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
                       const float* bias, float* y) {
+    if (skinny::serves(in, out)) return skinny::forward(rows, in, out, x, weight, bias, y);
     if (bias != nullptr) passes::fill_rows(rows, out, bias, y);
     gemm::product_nt(rows, out, in, x, weight, bias != nullptr ? 1.0F : 0.0F, y);
   }

@@ -13,8 +13,8 @@ T* at_least(std::vector<T>& values, std::int64_t numel) {
   return values.data();
 }
 
-/// The gradients of a layer's parameters, added up over tiles of rows. The products of up to 64k rows are added up in
-/// floats, and those sums in float64: a float that has grown rounds each of many small addends the same way.
+/// The gradients of a layer's parameters, added up over tiles of rows. The products of up to 64k rows (for few outputs, 2k) are
+/// added up in floats, and those sums in float64: a float that has grown rounds each of many small addends the same way.
 class ParameterGradients {
  public:
   struct Operation {
