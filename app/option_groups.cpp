@@ -212,6 +212,7 @@ void add_training(CLI::App& app, TrainOptions& options) {
   app.add_flag_callback(
       "--no-shuffle", [&options] { options.shuffle = false; }, "take the rows in the order of the file");
   app.add_flag("--drop-last", options.drop_last, "leave out an epoch's last step when it is short");
+  app.add_flag("--deterministic", options.deterministic, "the same bits from 1, 2, 4, ... 64 ranks of a device's kind");
   add(app, "--average", "WHAT", "mean over all rows of a step, or PyTorch's of the ranks' means: rows, ranks [rows]",
       choice<Averaging>(options.averaging, {{"rows", Averaging::rows}, {"ranks", Averaging::ranks}}));
 }

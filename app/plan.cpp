@@ -53,6 +53,7 @@ std::unique_ptr<BatchSource> make_source(const World& world, Device& device, con
   sampler.shuffle = options.shuffle;
   sampler.seed = options.seed;
   sampler.drop_last = options.drop_last;
+  sampler.by_shards = options.deterministic;
   auto source = make_dataset_batches(device, data->rows, batches);
   plan.steps_per_epoch = source->steps_per_epoch();
   return source;

@@ -25,7 +25,8 @@ void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
       app,
       "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
       "--sweep --clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
-      "--save-best --drop-last --average --init --log-every --compress --bucket-cap-mb --first-bucket-mb",
+      "--save-best --drop-last --average --init --log-every --compress --bucket-cap-mb --first-bucket-mb "
+      "--deterministic",
       "is for steps, and --optimizer exact makes none");
   refuse_given(app, "--device --backend", "is not for --optimizer exact, which works on the host");
   if (options.gradient.l2 > 0 || options.alpha) {
@@ -44,7 +45,7 @@ void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
       app,
       "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
       "--sweep --clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every --compress "
-      "--bucket-cap-mb --first-bucket-mb",
+      "--bucket-cap-mb --first-bucket-mb --deterministic",
       "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
   if (!options.lbfgs_in_float64()) return;
   if (options.device == DeviceRequest::cuda) {
@@ -90,6 +91,15 @@ void refuse_sweep(const CLI::App& app, const TrainOptions& options) {
   refuse_given(app, "--tolerance", "ends one training, and --sweep makes several at once; see --patience");
 }
 
+void refuse_deterministic(const CLI::App& app, const TrainOptions& options) {
+  if (!options.deterministic) return;
+  refuse_given(app, "--compress --bucket-cap-mb --first-bucket-mb",
+               "is not for --deterministic, which sums gradients in an order of its own");
+  if (options.averaging == Averaging::ranks) {
+    throw UseError("--average ranks depends on the number of ranks, and --deterministic must not");
+  }
+}
+
 void refuse_hidden(const CLI::App& app, const TrainOptions& options) {
   if (options.hidden.empty()) {
     refuse_given(app, "--activation", "needs --hidden: it is between layers");
@@ -125,6 +135,7 @@ void refuse_for_optimum(const CLI::App& app, const TrainOptions& options) {
   refuse_path(app, options);
   refuse_sweep(app, options);
   refuse_hidden(app, options);
+  refuse_deterministic(app, options);
 }
 
 }  // namespace ddp::app

@@ -175,6 +175,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   });
   Model& trained = wide ? *wide : model;
   DistributedDataParallel replica(world, device, *group, trained, options.buckets);
+  if (options.deterministic) agree(world, [&] { replica.make_deterministic(); });
   replica.register_comm_hook(agree(world, [&] { return make_hook(options.compression, device, trained); }));
   std::optional<TableObjective> in_float64;
   if (options.lbfgs_in_float64()) {

@@ -35,17 +35,19 @@ cudaError_t widen(const float* values, std::int64_t numel, double* result, cudaS
 }
 
 __global__ void __launch_bounds__(widen_threads)
-    add_kernel(const float* values, std::int64_t numel, float factor, float* sums) {
+    add_kernel(const float* values, std::int64_t numel, float factor, float* sums, bool overwrite) {
   const std::int64_t threads = std::int64_t{gridDim.x} * widen_threads;
   for (std::int64_t at = std::int64_t{blockIdx.x} * widen_threads + threadIdx.x; at < numel; at += threads) {
-    sums[at] += factor * values[at];
+    sums[at] = (overwrite ? 0.0F : sums[at]) + factor * values[at];
   }
 }
 
-cudaError_t add(const float* values, std::int64_t numel, float factor, float* sums, cudaStream_t stream) {
+cudaError_t add(const float* values, std::int64_t numel, float factor, float* sums, bool overwrite,
+                cudaStream_t stream) {
   if (numel == 0) return cudaSuccess;
   const auto blocks = std::min((numel + widen_threads - 1) / widen_threads, most_blocks);
-  return launch<add_kernel>(static_cast<unsigned>(blocks), widen_threads, 0, stream, values, numel, factor, sums);
+  return launch<add_kernel>(static_cast<unsigned>(blocks), widen_threads, 0, stream, values, numel, factor, sums,
+                            overwrite);
 }
 
 }  // namespace ddp::kernels

@@ -13,7 +13,8 @@ namespace ddp::kernels {
 /// Queued. result[numel] = values[numel].
 [[nodiscard]] cudaError_t widen(const float* values, std::int64_t numel, double* result, cudaStream_t stream);
 
-/// Queued. sums[i] += factor · values[i]
-[[nodiscard]] cudaError_t add(const float* values, std::int64_t numel, float factor, float* sums, cudaStream_t stream);
+/// Queued. sums[i] += factor · values[i], or = with `overwrite`.
+[[nodiscard]] cudaError_t add(const float* values, std::int64_t numel, float factor, float* sums, bool overwrite,
+                              cudaStream_t stream);
 
 }  // namespace ddp::kernels

@@ -8,6 +8,7 @@
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/nn/torch_generator.hpp>
+#include <linear_ddp/parallel/deterministic_sum.hpp>
 
 namespace ddp {
 namespace {
@@ -57,9 +58,12 @@ void DistributedSampler::set_epoch(std::int64_t epoch) {
   weights_.clear();
   for (std::int64_t step = 0; step < steps(); ++step) {
     const std::int64_t begin = step * options_.global_batch, end = begin + global_rows(step);
-    for (std::int64_t place = begin + options_.rank; place < end; place += options_.ranks) {
-      own_.push_back(row_at(place));
-    }
+    const auto take = [&](std::int64_t own) { own_.push_back(row_at(begin + options_.rank + own * options_.ranks)); };
+    const auto rows = static_cast<std::int64_t>(own_rows(global_rows(step)));
+    if (options_.by_shards)
+      each_row_by_shard(rows, options_.ranks, take);
+    else
+      for (std::int64_t own = 0; own < rows; ++own) take(own);
     if (!options_.weight) continue;
     double sum = 0;
     for (std::int64_t place = begin; place < end; ++place) sum += options_.weight(row_at(place));

@@ -21,6 +21,8 @@ struct SamplerOptions {
   /// PyTorch's padding, rows from the start of the order are used again until every rank has equally many in the epoch.
   /// The steps are then PyTorch's when global_batch is a multiple of ranks.
   bool repeat = false;
+  /// A rank's rows of a step are in the order of each_row_by_shard.
+  bool by_shards = false;
   /// What a row counts in the step's mean; empty: 1.
   std::function<double(std::int64_t row)> weight = {};
 };

@@ -94,6 +94,8 @@ class CpuDevice final : public Device {
     return std::make_unique<CpuRecording>(work);
   }
 
+  void ignore_alignment() override {}
+
   void linear_forward(const LinearForward& op) override {
     const std::int64_t tile = op.activation == Activation::none ? op.rows : rows_of_a_tile(op.in, op.out);
     for (std::int64_t row = 0; row < op.rows; row += tile) {
@@ -152,8 +154,8 @@ class CpuDevice final : public Device {
 
   void widen(const float* values, std::int64_t numel, double* result) override { std::copy_n(values, numel, result); }
 
-  void add(const float* values, std::int64_t numel, float factor, float* sums) override {
-    passes::add(values, numel, factor, sums);
+  void add(const float* values, std::int64_t numel, float factor, float* sums, bool overwrite) override {
+    overwrite ? passes::scale(values, numel, factor, sums) : passes::add(values, numel, factor, sums);
   }
   void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) override {
     passes::orthonormalize(rows, columns, values);

@@ -79,6 +79,11 @@ DDP_MULTIVERSION void add(const float* values, std::int64_t numel, float factor,
   for (std::int64_t i = 0; i < numel; ++i) sums[i] += factor * values[i];
 }
 
+DDP_MULTIVERSION void scale(const float* values, std::int64_t numel, float factor, float* result) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < numel; ++i) result[i] = factor * values[i];
+}
+
 /// By Gram and Schmidt, twice over, with sums in float64.
 void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) {
   const auto dot = [&](const float* a, const float* b) {

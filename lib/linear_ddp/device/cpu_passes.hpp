@@ -21,6 +21,8 @@ void through_activation(Activation activation, std::int64_t numel, const float* 
 
 /// sums[i] += factor · values[i]
 void add(const float* values, std::int64_t numel, float factor, float* sums);
+/// result[i] = factor · values[i]
+void scale(const float* values, std::int64_t numel, float factor, float* result);
 
 /// As Device's.
 void orthonormalize(std::int64_t rows, std::int64_t columns, float* values);

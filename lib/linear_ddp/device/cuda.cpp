@@ -113,6 +113,8 @@ class CudaDevice final : public Device {
     return capture_cuda_graph(compute_, work);
   }
 
+  void ignore_alignment() override { matmul_.ignore_alignment(); }
+
   void linear_forward(const LinearForward& op) override {
     if (op.rows == 0) return;
     float* z = op.z == nullptr ? op.y : op.z;
@@ -177,8 +179,8 @@ class CudaDevice final : public Device {
     check(kernels::widen(values, numel, result, compute_), "queue a conversion");
   }
 
-  void add(const float* values, std::int64_t numel, float factor, float* sums) override {
-    check(kernels::add(values, numel, factor, sums, compute_), "queue an addition");
+  void add(const float* values, std::int64_t numel, float factor, float* sums, bool overwrite) override {
+    check(kernels::add(values, numel, factor, sums, overwrite, compute_), "queue an addition");
   }
 
   void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) override {

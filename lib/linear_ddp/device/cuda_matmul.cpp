@@ -12,17 +12,15 @@ namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what NVIDIA advises for Hopper
 
-/// Rows of ten floats begin at any multiple of 8 bytes, and cuBLASLt's heuristic takes 256 for granted unless told. No
-/// load is wider than 16 bytes; a finer distinction would only make more plans.
-std::uint32_t alignment(const void* pointer) {
+std::uintptr_t alignment_of(const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(address & (~address + 1), 16));
+  return address & (~address + 1);
 }
 
 /// Epilogues fault on a bias vector that is less aligned; the heuristic does not know of it. Marian met 16 on an A100:
 /// https://marian-nmt.github.io/docs/api/api/program_listing_file_src_tensors_gpu_prod.cpp.html
 bool fits_epilogue(const float* bias) {
-  return bias != nullptr && alignment(bias) == 16;
+  return bias != nullptr && alignment_of(bias) >= 16;
 }
 
 template <class T>
@@ -53,6 +51,12 @@ CudaMatmul::CudaMatmul(cudaStream_t stream)
   cublasLtHandle_t raw = nullptr;
   check(cublasLtCreate(&raw), "start cuBLASLt");
   handle_.reset(raw);
+}
+
+/// Rows of ten floats begin at any multiple of 8 bytes, and cuBLASLt's heuristic takes 256 for granted unless told. No
+/// load is wider than 16 bytes; a finer distinction would only make more plans.
+std::uint32_t CudaMatmul::alignment(const void* pointer) const noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(alignment_of(pointer), finest_));
 }
 
 // cuBLASLt is column-major and ours is row-major, so it sees every matrix transposed. The leading dimension, ours the

@@ -17,6 +17,9 @@ class CudaMatmul {
  public:
   explicit CudaMatmul(cudaStream_t stream);
 
+  /// From now on plans are made for operands of any alignment: the bits of a product depend on its shape alone.
+  void ignore_alignment() noexcept { finest_ = sizeof(float); }
+
   /// y[rows, out] = x[rows, in] · weight[out, in]ᵀ + bias[out]; bias may be null. With `relu` negative ones become 0,
   /// where cuBLASLt does so in the product: false where it does not. Queued.
   bool forward(std::int64_t rows, std::int64_t in, std::int64_t out, const float* x, const float* weight,
@@ -47,6 +50,7 @@ class CudaMatmul {
     bool epilogue = false;  // whether cuBLASLt has it for this shape
   };
 
+  [[nodiscard]] std::uint32_t alignment(const void* pointer) const noexcept;
   static std::string text_of(const Key& key);
   const Plan& plan_of(const Key& key, const float* bias);
   Plan make_plan(const Key& key, const float* bias) const;
@@ -57,6 +61,7 @@ class CudaMatmul {
   CudaHandle<cublasLtHandle_t, cublasLtDestroy> handle_;
   CudaMemory workspace_, column_partials_;
   std::map<Key, Plan> plans_;
+  std::uint32_t finest_ = 16;  // alignment that plans are told of
 };
 
 }  // namespace ddp

@@ -84,6 +84,9 @@ class Device {
   /// stay as they were when it was recorded.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 
+  /// From now on the bits of a product depend on its shape alone, not on where its operands lie, whatever that costs.
+  virtual void ignore_alignment() = 0;
+
   virtual void linear_forward(const LinearForward& operation) = 0;
   virtual void linear_backward(const LinearBackward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;
@@ -96,8 +99,8 @@ class Device {
   virtual void accumulate(const float* values, std::int64_t numel, double factor, double* sums) = 0;
   /// result[numel] = values[numel], for sums in float64 over the ranks.
   virtual void widen(const float* values, std::int64_t numel, double* result) = 0;
-  /// sums[numel] += factor · values[numel]
-  virtual void add(const float* values, std::int64_t numel, float factor, float* sums) = 0;
+  /// sums[numel] += factor · values[numel], or = with `overwrite`.
+  virtual void add(const float* values, std::int64_t numel, float factor, float* sums, bool overwrite = false) = 0;
   /// The columns of values[rows, columns], few, become orthogonal and of norm 1, from the first on; one that depends on
   /// those before it becomes 0.
   virtual void orthonormalize(std::int64_t rows, std::int64_t columns, float* values) = 0;

@@ -46,6 +46,7 @@ DistributedDataParallel::~DistributedDataParallel() {
 void DistributedDataParallel::backward(const Batch& batch, std::optional<double> total, StepPart part) {
   const double divisor = total ? *total : static_cast<double>(batch.rows * group_.size());
   const double scale = divisor == 0 ? 0 : 1 / (divisor * static_cast<double>(model_.losses_of_a_row()));
+  if (deterministic_) return deterministic_->backward(batch, static_cast<float>(scale), !part.first);
   if (part.last && !prepared_) static_cast<void>(prepare());
   if (part.last) prepared_ = false;
   started_ = 0;
