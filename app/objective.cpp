@@ -96,8 +96,9 @@ double total_weight(const Dataset& rows, const LossOptions& loss) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options, double l2,
-                                          std::int64_t head) {
+                                          std::int64_t head, const std::optional<OptimizerShard>& shard) {
   GradientOptions gradient = options.gradient;
+  gradient.shard = shard;
   gradient.l2 = l2;
   if (options.optimizer == "sgd") {
     SgdOptions sgd = options.sgd;

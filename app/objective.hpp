@@ -23,8 +23,9 @@ namespace ddp::app {
 /// Of all rows, as the loss has them.
 [[nodiscard]] double total_weight(const Dataset& rows, const LossOptions& loss);
 
-/// Of the model's head of that number.
+/// Of the model's head of that number, or of this rank's shard.
 [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(Device& device, Model& model, const TrainOptions& options,
-                                                        double l2, std::int64_t head);
+                                                        double l2, std::int64_t head,
+                                                        const std::optional<OptimizerShard>& shard);
 
 }  // namespace ddp::app

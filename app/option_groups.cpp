@@ -234,6 +234,7 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
       "how gradients travel: none; fp16, bf16; powersgd[:RANK[:START]], after START steps, as PyTorch's hooks "
       "[none; 1, 1000]",
       [&options](const auto& option, const auto& text) { options.compression = parse_compression(option, text); });
+  app.add_flag("--zero", options.zero, "each rank keeps the optimizer's state of a part of the parameters (ZeRO-1)");
   add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
 
   app.option_defaults()->group("Output");

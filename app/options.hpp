@@ -64,7 +64,7 @@ struct TrainOptions {
   std::optional<std::int64_t> global_batch;  ///< rows over all ranks; 0: full
   std::optional<std::int64_t> epochs, steps;
   std::uint64_t seed = 0;
-  bool shuffle = true, drop_last = false, deterministic = false;
+  bool shuffle = true, drop_last = false, deterministic = false, zero = false;
   Averaging averaging = Averaging::rows;
   DeviceRequest device = DeviceRequest::automatic;
   std::string backend = "auto";  ///< or "nccl", "mpi"

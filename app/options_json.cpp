@@ -127,6 +127,7 @@ nlohmann::ordered_json TrainOptions::to_json() const {
   json["steps"] = or_null(steps);
   json["seed"] = seed;
   json["deterministic"] = deterministic;
+  json["zero"] = zero;
   json["average"] = averaging == Averaging::rows ? "rows" : "ranks";
   json["bucket-cap-mb"] = buckets.cap_mb;
   json["first-bucket-mb"] = buckets.first_mb;

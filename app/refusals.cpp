@@ -26,7 +26,7 @@ void refuse_for_exact(const CLI::App& app, const TrainOptions& options) {
       "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
       "--sweep --clip-grad-norm --accumulate --batch-size --global-batch --epochs --steps --tolerance --patience "
       "--save-best --drop-last --average --init --log-every --compress --bucket-cap-mb --first-bucket-mb "
-      "--deterministic",
+      "--deterministic --zero",
       "is for steps, and --optimizer exact makes none");
   refuse_given(app, "--device --backend", "is not for --optimizer exact, which works on the host");
   if (options.gradient.l2 > 0 || options.alpha) {
@@ -45,7 +45,7 @@ void refuse_for_lbfgs(const CLI::App& app, const TrainOptions& options) {
       app,
       "--lr --schedule --momentum --dampening --nesterov --betas --eps --amsgrad --weight-decay "
       "--sweep --clip-grad-norm --accumulate --batch-size --steps --drop-last --average --log-every --compress "
-      "--bucket-cap-mb --first-bucket-mb --deterministic",
+      "--bucket-cap-mb --first-bucket-mb --deterministic --zero",
       "is not for --optimizer lbfgs, which takes all rows at each step and finds its length by itself");
   if (!options.lbfgs_in_float64()) return;
   if (options.device == DeviceRequest::cuda) {
@@ -100,6 +100,13 @@ void refuse_deterministic(const CLI::App& app, const TrainOptions& options) {
   }
 }
 
+void refuse_zero(const CLI::App& app, const TrainOptions& options) {
+  if (!options.zero) return;
+  refuse_given(app, "--compress --bucket-cap-mb --first-bucket-mb --deterministic",
+               "is not for --zero, which reduces all gradients as one, in shards");
+  refuse_given(app, "--sweep", "has an optimizer for each head, and --zero shards one");
+}
+
 void refuse_hidden(const CLI::App& app, const TrainOptions& options) {
   if (options.hidden.empty()) {
     refuse_given(app, "--activation", "needs --hidden: it is between layers");
@@ -136,6 +143,7 @@ void refuse_for_optimum(const CLI::App& app, const TrainOptions& options) {
   refuse_sweep(app, options);
   refuse_hidden(app, options);
   refuse_deterministic(app, options);
+  refuse_zero(app, options);
 }
 
 }  // namespace ddp::app

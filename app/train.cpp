@@ -166,7 +166,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
                           .hidden = options.hidden,
                           .activation = options.activation};
   TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
-  Model model = agree(world, [&] { return Model(device, shape, loss); });
+  Model model = agree(world, [&] { return Model(device, shape, loss, options.zero ? world.size() : 1); });
   agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
   const std::vector<TrainOptions> heads = heads_of(options);
   std::optional<Model> wide;
@@ -176,6 +176,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   Model& trained = wide ? *wide : model;
   DistributedDataParallel replica(world, device, *group, trained, options.buckets);
   if (options.deterministic) agree(world, [&] { replica.make_deterministic(); });
+  std::optional<OptimizerShard> shard;
+  if (options.zero) shard = agree(world, [&] { return replica.shard_optimizer(); });
   replica.register_comm_hook(agree(world, [&] { return make_hook(options.compression, device, trained); }));
   std::optional<TableObjective> in_float64;
   if (options.lbfgs_in_float64()) {
@@ -188,7 +190,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     std::vector<std::unique_ptr<Optimizer>> of_heads;
     for (const TrainOptions& head : heads) {
       if (by_lbfgs) break;
-      of_heads.push_back(make_optimizer(device, trained, head, l2_of(head, weight, outputs), std::ssize(of_heads)));
+      of_heads.push_back(
+          make_optimizer(device, trained, head, l2_of(head, weight, outputs), std::ssize(of_heads), shard));
     }
     return of_heads;
   });

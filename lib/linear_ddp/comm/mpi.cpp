@@ -122,7 +122,10 @@ class MpiGroup final : public ProcessGroup {
   void all_gather_bytes(const void* own, void* all, std::size_t own_numel, ElementType type) override {
     const int count = narrow<int>(own_numel, "the number of values");
     const Watchdog::Watch watch(watchdog_, "all-gather", own_numel * bytes_of(type));
-    check_mpi(MPI_Allgather(own, count, mpi_type(type), all, count, mpi_type(type), comm_),
+    // What is in its place already may not be given as another buffer.
+    const bool in_place =
+        own == static_cast<std::byte*>(all) + static_cast<std::size_t>(rank_) * own_numel * bytes_of(type);
+    check_mpi(MPI_Allgather(in_place ? MPI_IN_PLACE : own, count, mpi_type(type), all, count, mpi_type(type), comm_),
               "gather values from all ranks");
   }
 

@@ -76,7 +76,7 @@ class ProcessGroup {
   void reduce_scatter(std::span<const T> all, std::span<T> own) {
     reduce_scatter_bytes(all.data(), own.data(), own.size(), element_type_of<T>());
   }
-  /// all = the ranks' `own` one after the other; all.size() is size() · own.size().
+  /// all = the ranks' `own` one after the other; all.size() is size() · own.size(). `own` may be its place in `all`.
   template <class T>
   void all_gather(std::span<const T> own, std::span<T> all) {
     all_gather_bytes(own.data(), all.data(), own.size(), element_type_of<T>());

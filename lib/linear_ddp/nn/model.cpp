@@ -11,6 +11,12 @@
 namespace ddp {
 namespace {
 
+/// Of `shards` equal ones that hold all, each aligned.
+std::int64_t numel_of_shard(const ParameterLayout& layout, std::int64_t shards) {
+  return shards == 1 ? layout.numel()
+                     : round_up((layout.numel() + shards - 1) / shards, std::int64_t{64 / sizeof(float)});
+}
+
 /// Room for the heads' losses that keeps whatever follows aligned.
 std::int64_t tail_numel(const LinearShape& shape) {
   return round_up(shape.heads, std::int64_t{64 / sizeof(float)});
@@ -18,13 +24,15 @@ std::int64_t tail_numel(const LinearShape& shape) {
 
 }  // namespace
 
-Model::Model(Device& device, const LinearShape& shape, const LossOptions& loss)
+Model::Model(Device& device, const LinearShape& shape, const LossOptions& loss, std::int64_t shards)
     : device_(device),
       shape_(shape),
       loss_(loss),
       layout_(shape),
-      parameters_(device, layout_.numel()),
-      gradients_(device, layout_.numel() + tail_numel(shape), MemoryUse::communication),
+      shard_numel_(numel_of_shard(layout_, shards)),
+      parameters_(device, shards * shard_numel_),
+      gradients_(device, std::max(layout_.numel() + tail_numel(shape), shards * shard_numel_),
+                 MemoryUse::communication),
       class_weight_(device, static_cast<std::int64_t>(loss.class_weight.size())) {
   const bool classes = loss.kind == LossKind::cross_entropy;
   if (!classes && (loss.label_smoothing != 0 || !loss.class_weight.empty())) {

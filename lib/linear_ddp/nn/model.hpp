@@ -29,8 +29,9 @@ struct LossOptions {
 /// queued; the device outlives the model.
 class Model {
  public:
-  /// Parameters start as zeros. Throws UseError for an option that the loss does not have.
-  Model(Device& device, const LinearShape& shape, const LossOptions& loss = {});
+  /// Parameters start as zeros. The flat buffers have room for so many equal shards. Throws UseError for an option that
+  /// the loss does not have.
+  Model(Device& device, const LinearShape& shape, const LossOptions& loss = {}, std::int64_t shards = 1);
 
   [[nodiscard]] const LinearShape& shape() const noexcept { return shape_; }
   [[nodiscard]] const ParameterLayout& layout() const noexcept { return layout_; }
@@ -38,10 +39,13 @@ class Model {
   /// How many losses l there are for a row and head: its outputs, or 1 for cross entropy.
   [[nodiscard]] std::int64_t losses_of_a_row() const noexcept { return ddp::losses_of_a_row(loss_.kind, shape_.out); }
 
-  /// The flat buffers, in the device's memory. The gradients carry a tail: behind layout().numel() of them come
-  /// the heads' losses of the last backward, so that one all-reduce brings both.
+  /// The flat buffers, in the device's memory, layout().numel() long or somewhat longer. The gradients carry a tail:
+  /// behind layout().numel() of them come the heads' losses of the last backward, so that one all-reduce brings both.
   [[nodiscard]] std::span<float> parameters() noexcept { return parameters_.span(); }
   [[nodiscard]] std::span<float> gradients() noexcept { return gradients_.span(); }
+
+  /// The length of each of the shards: the first layout().numel() values are in them.
+  [[nodiscard]] std::int64_t shard_numel() const noexcept { return shard_numel_; }
 
   /// y[rows, heads, out] = x[rows, in] · weightᵀ + bias, in the device's memory.
   void forward(std::int64_t rows, const float* x, float* y);
@@ -86,6 +90,7 @@ class Model {
   LinearShape shape_;
   LossOptions loss_;
   ParameterLayout layout_;
+  std::int64_t shard_numel_;
   Buffer<float> parameters_, gradients_, class_weight_;
   std::vector<Buffer<float>> rooms_;  // smaller ones stay: recordings may use them
   std::int64_t room_rows_ = 0;

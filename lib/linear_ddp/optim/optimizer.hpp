@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,10 +11,18 @@
 
 namespace ddp {
 
+/// What an optimizer works on that is one of several ranks', each with a part of the parameters.
+struct OptimizerShard {
+  std::vector<Gradient> ranges;         ///< one at least, though it may have no parameters
+  std::function<void(double*)> add_up;  ///< a number on the device, over the ranks; queued
+  std::function<void()> gather;         ///< the ranks' updated parameters, for all; queued
+};
+
 /// What happens to a model's gradients before any optimizer's formula.
 struct GradientOptions {
   double l2 = 0;  ///< the penalty l2/2 · ‖W‖² of the weights, not of the bias, has its gradient added
-  std::optional<double> clip_grad_norm;  ///< torch.nn.utils.clip_grad_norm_'s max_norm
+  std::optional<double> clip_grad_norm;   ///< torch.nn.utils.clip_grad_norm_'s max_norm
+  std::optional<OptimizerShard> shard{};  ///< instead of the model's ranges
 };
 
 /// Updates the parameters of one of a model's heads by their gradients. Work is queued; the device and the model
@@ -38,7 +47,7 @@ class Optimizer {
   void set_lr(double lr);
   [[nodiscard]] double lr() const noexcept { return lr_; }
 
-  /// l2/2 · ‖W‖² of the weights as they are. Waits.
+  /// l2/2 · ‖W‖² of the weights as they are. Waits; with a shard collective.
   [[nodiscard]] double penalty();
 
  protected:
@@ -56,8 +65,13 @@ class Optimizer {
   Device& device_;
 
  private:
+  /// Over all ranges, and ranks, into square_sum_. Queued.
+  void add_up_squares(std::span<const Gradient> ranges);
+
   double lr_ = 0;
   std::vector<Gradient> ranges_;
+  std::function<void(double*)> add_up_;  // empty: all is here
+  std::function<void()> gather_;
   Buffer<double> square_sum_;
   Buffer<float> scalars_;
   std::optional<Scalars> sent_;

@@ -60,9 +60,14 @@ int DistributedDataParallel::prepare() {
   return hook_ ? hook_->prepare(steps_++) : 0;
 }
 
+OptimizerShard DistributedDataParallel::shard_optimizer() {
+  shards_.emplace(device_, group_, model_);
+  return shards_->optimizer_shard();
+}
+
 /// Those that lie where gradients are ready. The losses go with the first of them.
 void DistributedDataParallel::start_buckets(std::int64_t ready_from) {
-  for (; started_ < buckets_.size() && buckets_[started_].offset >= ready_from; ++started_) {
+  for (; !shards_ && started_ < buckets_.size() && buckets_[started_].offset >= ready_from; ++started_) {
     const GradientBucket& bucket = buckets_[started_];
     if (hook_) {
       hook_->start(group_, bucket);
@@ -75,9 +80,10 @@ void DistributedDataParallel::start_buckets(std::int64_t ready_from) {
 }
 
 void DistributedDataParallel::finish_buckets() {
-  if (hook_) {
+  if (hook_ || shards_) {
     device_.wait(Queue::communication, Queue::compute);
     group_.all_reduce(losses_of_step());
+    if (shards_) shards_->reduce();
   }
   device_.wait(Queue::compute, Queue::communication);
   for (std::size_t i = 0; hook_ && i < buckets_.size(); ++i) hook_->finish(group_, buckets_[i]);

@@ -12,6 +12,7 @@
 #include <linear_ddp/nn/model.hpp>
 #include <linear_ddp/parallel/communication_hook.hpp>
 #include <linear_ddp/parallel/deterministic_sum.hpp>
+#include <linear_ddp/parallel/gradient_shards.hpp>
 
 namespace ddp {
 
@@ -64,6 +65,11 @@ class DistributedDataParallel {
   /// each_row_by_shard. Takes the place of a hook. Throws UseError unless there are 1, 2, 4, … 64 ranks.
   void make_deterministic() { deterministic_.emplace(device_, group_, model_); }
 
+  /// From the next step on, gradients are reduced in shards, one for each rank, and the result is what an optimizer of
+  /// this rank's works on (GradientOptions::shard); the gradients that model.gradients() has are then this rank's own.
+  /// Takes the place of a hook. The model was made for as many shards as there are ranks.
+  [[nodiscard]] OptimizerShard shard_optimizer();
+
   /// Loss of the last backward: the mean over the step's rows (or of the ranks' means), of the first head. Waits.
   [[nodiscard]] float loss();
   /// Those of so many heads, from the first on. Waits.
@@ -91,6 +97,7 @@ class DistributedDataParallel {
   bool prepared_ = false;
   std::unique_ptr<CommunicationHook> hook_;
   std::optional<DeterministicSum> deterministic_;
+  std::optional<GradientShards> shards_;
 };
 
 }  // namespace ddp
