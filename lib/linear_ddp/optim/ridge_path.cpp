@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/agree.hpp>
@@ -32,6 +33,7 @@ std::vector<Moments> moments_of_parts(const World& world, const LeastSquaresRows
     rows.each_block([&](const LeastSquaresRows::Block& block) {
       for (std::int64_t row = 0; row < block.rows; ++row) sums.at(static_cast<std::size_t>(*next++)).add(block, row);
     });
+    for (OwnMoments& sum : sums) sum.multiply();
     return sums;
   });
   std::vector<Moments> all;
@@ -112,27 +114,52 @@ Moments fitted(const std::vector<const Moments*>& parts, bool bias) {
   return moments;
 }
 
-std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t held_out, std::span<const double> l2,
-                                  bool bias) {
+struct Range {
+  Index first, count;
+};
+
+/// The targets that a rank scores for one of several folds. A fold is one rank's work; those left over, fewer than the
+/// ranks, are shared out by targets to some ranks each.
+Range targets_of(const World& world, Index fold, Index folds, Index targets) {
+  const Index ranks = world.size(), rank = world.rank(), left_over = folds % ranks, first_shared = folds - left_over;
+  if (fold < first_shared) return {0, fold % ranks == rank ? targets : 0};
+  const Index first_rank = fold - first_shared;
+  if (rank % left_over != first_rank) return {0, 0};
+  const Index sharers = (ranks - first_rank - 1) / left_over + 1, place = rank / left_over;
+  const Index first = targets * place / sharers;
+  return {first, targets * (place + 1) / sharers - first};
+}
+
+Moments with_targets(Moments moments, Range targets) {
+  if (targets.count == moments.yy.size()) return moments;
+  moments.mean_y = moments.mean_y.segment(targets.first, targets.count).eval();
+  moments.xy = moments.xy.middleCols(targets.first, targets.count).eval();
+  moments.yy = moments.yy.segment(targets.first, targets.count).eval();
+  return moments;
+}
+
+/// What some targets add to the scores.
+std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t held_out, Range targets,
+                                  std::span<const double> l2, bool bias) {
   const Moments& part = parts[held_out];
-  const Index out = part.xy.cols();
   std::vector<const Moments*> others;
   for (const Moments& other : parts) {
     if (&other != &part) others.push_back(&other);
   }
-  const Moments fit = fitted(others, bias);
-  const auto of_outputs = static_cast<double>(out);
+  Moments fit = fitted(others, bias), of_part = joined({&part}, Means{fit.mean_x, fit.mean_y});
+  const auto of_outputs = static_cast<double>(part.yy.size());
   const VectorXd lambdas = Eigen::Map<const VectorXd>(l2.data(), std::ssize(l2)) * (fit.weight * of_outputs / 2);
-  const HeldOutErrors held(fit, joined({&part}, Means{fit.mean_x, fit.mean_y}), lambdas);
+  const HeldOutErrors held(with_targets(std::move(fit), targets), with_targets(std::move(of_part), targets), lambdas);
 
-  const VectorXd noise = (16 * epsilon * part.mean_y).cwiseAbs2() * part.weight;
-  const VectorXd mse = held.of(VectorXd::Ones(out)) / (part.weight * of_outputs);
-  VectorXd r2 = -held.of((part.yy.array() > noise.array()).select(part.yy.cwiseInverse(), 0));
-  for (Index target = 0; target < out; ++target) {
-    if (part.yy[target] > noise[target]) {
+  const VectorXd yy = part.yy.segment(targets.first, targets.count);
+  const VectorXd noise = (16 * epsilon * part.mean_y.segment(targets.first, targets.count)).cwiseAbs2() * part.weight;
+  const VectorXd mse = held.of(VectorXd::Ones(targets.count)) / (part.weight * of_outputs);
+  VectorXd r2 = -held.of((yy.array() > noise.array()).select(yy.cwiseInverse(), 0));
+  for (Index target = 0; target < targets.count; ++target) {
+    if (yy[target] > noise[target]) {
       r2.array() += 1;
     } else {
-      r2.array() += (held.of(VectorXd::Unit(out, target)).array() <= noise[target]).cast<double>();
+      r2.array() += (held.of(VectorXd::Unit(targets.count, target)).array() <= noise[target]).cast<double>();
     }
   }
   std::vector<RidgeScore> scores;
@@ -153,13 +180,13 @@ RidgePath::~RidgePath() = default;
 std::vector<std::vector<RidgeScore>> RidgePath::scores(std::span<const int> held_out, std::span<const double> l2,
                                                        bool bias) const {
   expect_rows(parts_, held_out);
-  // A fold is one rank's work; the others add 0 to its scores.
   std::vector<double> values(2 * held_out.size() * l2.size(), 0);
   agree(world_, [&] {
-    for (auto fold = static_cast<std::size_t>(world_.rank()); fold < held_out.size();
-         fold += static_cast<std::size_t>(world_.size())) {
+    for (std::size_t fold = 0; fold < held_out.size(); ++fold) {
+      const Range targets = targets_of(world_, static_cast<Index>(fold), std::ssize(held_out), parts_[0].yy.size());
+      if (targets.count == 0) continue;
       auto value = values.begin() + static_cast<std::ptrdiff_t>(2 * fold * l2.size());
-      for (const RidgeScore& score : scores_of(parts_, static_cast<std::size_t>(held_out[fold]), l2, bias)) {
+      for (const RidgeScore& score : scores_of(parts_, static_cast<std::size_t>(held_out[fold]), targets, l2, bias)) {
         *value++ = score.mse;
         *value++ = score.r2;
       }
