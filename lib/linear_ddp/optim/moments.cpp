@@ -39,7 +39,7 @@ OwnMoments::OwnMoments(std::int64_t in, std::int64_t out, bool bias)
       sum_y_(RowVectorXd::Zero(out)),
       yy_(RowVectorXd::Zero(out)),
       xx_(MatrixXd::Zero(in, in)),
-      xy_(MatrixXd::Zero(in, out)),
+      xy_(RowMajorMatrix::Zero(in, out)),
       x_(most_gathered, in),
       y_(most_gathered, out),
       roots_(most_gathered) {}
@@ -67,9 +67,8 @@ void OwnMoments::multiply() {
     sum_x_ += roots_[row] * x_.row(row);
     sum_y_ += roots_[row] * y_.row(row);
   }
-  // Read by rows, a matrix of columns is its transpose.
-  gemm::add_gram(x_.cols(), gathered_, x_.data(), xx_.data());
-  gemm::product_tn(y_.cols(), x_.cols(), gathered_, y_.data(), x_.data(), 1, xy_.data());
+  gemm::add_gram(x_.cols(), gathered_, x_.data(), xx_.data());  // of columns, the upper triangle
+  gemm::product_tn(x_.cols(), y_.cols(), gathered_, x_.data(), y_.data(), 1, xy_.data());
   rows_ += gathered_;
   gathered_ = 0;
 }
@@ -94,7 +93,6 @@ Moments OwnMoments::of_all_ranks(const World& world) {
   all.mean_x = sums.segment(1, in) / divisor;
   all.mean_y = sums.tail(out) / divisor;
   all.xx = std::move(xx_);
-  all.xy = std::move(xy_);
   all.yy = yy_;
   if (bias_ && weight_ > 0) {
     apart_x.row(1) = own_x - all.mean_x.transpose();
@@ -102,11 +100,13 @@ Moments OwnMoments::of_all_ranks(const World& world) {
     const Eigen::Vector2d weights(-weight_, weight_);
     const RowMajorMatrix weighted = weights.asDiagonal() * apart_x;
     gemm::product_tn(in, in, 2, apart_x.data(), weighted.data(), 1, all.xx.data());
-    gemm::product_tn(out, in, 2, apart_y.data(), weighted.data(), 1, all.xy.data());
+    gemm::product_tn(in, out, 2, weighted.data(), apart_y.data(), 1, xy_.data());
     all.yy += apart_y.cwiseAbs2().transpose() * weights;
   }
-  for (auto* values : {&all.xx, &all.xy}) sum_over_ranks(world, *values);
+  sum_over_ranks(world, all.xx);
+  sum_over_ranks(world, xy_);
   sum_over_ranks(world, all.yy);
+  all.xy = xy_;
   all.xx.triangularView<Eigen::StrictlyLower>() = all.xx.transpose();
   return all;
 }

@@ -39,9 +39,10 @@ class OwnMoments {
   std::int64_t rows_ = 0, gathered_ = 0;
   double weight_ = 0;
   Eigen::RowVectorXd guess_x_, guess_y_, sum_x_, sum_y_, yy_;
-  Eigen::MatrixXd xx_, xy_;  ///< of xx the upper triangle
-  RowMajorMatrix x_, y_;     ///< the block
-  Eigen::VectorXd roots_;    ///< of its rows' weights
+  Eigen::MatrixXd xx_;     ///< the upper triangle
+  RowMajorMatrix xy_;
+  RowMajorMatrix x_, y_;   ///< the block
+  Eigen::VectorXd roots_;  ///< of its rows' weights
 };
 
 /// Collective, in one pass. Throws AgreedError when squares overflow.
