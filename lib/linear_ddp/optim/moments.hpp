@@ -39,7 +39,7 @@ class OwnMoments {
   std::int64_t rows_ = 0, gathered_ = 0;
   double weight_ = 0;
   Eigen::RowVectorXd guess_x_, guess_y_, sum_x_, sum_y_, yy_;
-  Eigen::MatrixXd xx_;     ///< the upper triangle
+  Eigen::MatrixXd xx_;  ///< the upper triangle
   RowMajorMatrix xy_;
   RowMajorMatrix x_, y_;   ///< the block
   Eigen::VectorXd roots_;  ///< of its rows' weights

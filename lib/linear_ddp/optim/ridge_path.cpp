@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <utility>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/agree.hpp>
@@ -67,23 +66,28 @@ void expect_rows(const std::vector<Moments>& parts, std::span<const int> held_ou
   }
 }
 
-/// Of the rows of several parts, with deviations from the given means, else from their own.
 struct Means {
   const VectorXd &x, &y;
 };
-Moments joined(const std::vector<const Moments*>& parts, const std::optional<Means>& given) {
+/// Of targets.
+struct Range {
+  Index first, count;
+};
+/// Of some targets of the rows of several parts, with deviations from the given means, else from their own.
+Moments joined(const std::vector<const Moments*>& parts, Range targets, const std::optional<Means>& given) {
+  const auto own = [targets](const VectorXd& of_targets) { return of_targets.segment(targets.first, targets.count); };
   Moments all;
-  VectorXd sum_x = VectorXd::Zero(parts.front()->mean_x.size()), sum_y = VectorXd::Zero(parts.front()->mean_y.size());
+  VectorXd sum_x = VectorXd::Zero(parts.front()->mean_x.size()), sum_y = VectorXd::Zero(targets.count);
   for (const Moments* part : parts) {
     if (part->weight == 0) continue;  // it has no means
     all.weight += part->weight;
     all.rows += part->rows;
     sum_x += part->weight * part->mean_x;
-    sum_y += part->weight * part->mean_y;
+    sum_y += part->weight * own(part->mean_y);
   }
   all.mean_x = given ? given->x : VectorXd(sum_x / all.weight);
   all.mean_y = given ? given->y : VectorXd(sum_y / all.weight);
-  const Index in = all.mean_x.size(), out = all.mean_y.size();
+  const Index in = all.mean_x.size(), out = targets.count;
   all.xx = MatrixXd::Zero(in, in);
   all.xy = MatrixXd::Zero(in, out);
   all.yy = VectorXd::Zero(out);
@@ -92,10 +96,10 @@ Moments joined(const std::vector<const Moments*>& parts, const std::optional<Mea
   for (const Moments* part : parts) {
     if (part->weight == 0) continue;
     all.xx += part->xx;
-    all.xy += part->xy;
-    all.yy += part->yy;
+    all.xy += part->xy.middleCols(targets.first, out);
+    all.yy += own(part->yy);
     apart_x.col(count) = std::sqrt(part->weight) * (part->mean_x - all.mean_x);
-    apart_y.col(count++) = std::sqrt(part->weight) * (part->mean_y - all.mean_y);
+    apart_y.col(count++) = std::sqrt(part->weight) * (own(part->mean_y) - all.mean_y);
   }
   // Not by the BLAS, whose sums may differ from CPU to CPU: the ranks must have the same.
   all.xx.noalias() += apart_x.leftCols(count) * apart_x.leftCols(count).transpose();
@@ -105,18 +109,13 @@ Moments joined(const std::vector<const Moments*>& parts, const std::optional<Mea
 }
 
 /// As a fit of these rows needs them.
-Moments fitted(const std::vector<const Moments*>& parts, bool bias) {
-  const VectorXd zero_x = VectorXd::Zero(parts.front()->mean_x.size()),
-                 zero_y = VectorXd::Zero(parts.front()->mean_y.size());
-  if (!bias) return joined(parts, Means{zero_x, zero_y});
-  Moments moments = joined(parts, std::nullopt);
+Moments fitted(const std::vector<const Moments*>& parts, Range targets, bool bias) {
+  const VectorXd zero_x = VectorXd::Zero(parts.front()->mean_x.size()), zero_y = VectorXd::Zero(targets.count);
+  if (!bias) return joined(parts, targets, Means{zero_x, zero_y});
+  Moments moments = joined(parts, targets, std::nullopt);
   clear_constants(moments);
   return moments;
 }
-
-struct Range {
-  Index first, count;
-};
 
 /// The targets that a rank scores for one of several folds. A fold is one rank's work; those left over, fewer than the
 /// ranks, are shared out by targets to some ranks each.
@@ -130,14 +129,6 @@ Range targets_of(const World& world, Index fold, Index folds, Index targets) {
   return {first, targets * (place + 1) / sharers - first};
 }
 
-Moments with_targets(Moments moments, Range targets) {
-  if (targets.count == moments.yy.size()) return moments;
-  moments.mean_y = moments.mean_y.segment(targets.first, targets.count).eval();
-  moments.xy = moments.xy.middleCols(targets.first, targets.count).eval();
-  moments.yy = moments.yy.segment(targets.first, targets.count).eval();
-  return moments;
-}
-
 /// What some targets add to the scores.
 std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t held_out, Range targets,
                                   std::span<const double> l2, bool bias) {
@@ -146,10 +137,10 @@ std::vector<RidgeScore> scores_of(const std::vector<Moments>& parts, std::size_t
   for (const Moments& other : parts) {
     if (&other != &part) others.push_back(&other);
   }
-  Moments fit = fitted(others, bias), of_part = joined({&part}, Means{fit.mean_x, fit.mean_y});
+  const Moments fit = fitted(others, targets, bias);
   const auto of_outputs = static_cast<double>(part.yy.size());
   const VectorXd lambdas = Eigen::Map<const VectorXd>(l2.data(), std::ssize(l2)) * (fit.weight * of_outputs / 2);
-  const HeldOutErrors held(with_targets(std::move(fit), targets), with_targets(std::move(of_part), targets), lambdas);
+  const HeldOutErrors held(fit, joined({&part}, targets, Means{fit.mean_x, fit.mean_y}), lambdas);
 
   const VectorXd yy = part.yy.segment(targets.first, targets.count);
   const VectorXd noise = (16 * epsilon * part.mean_y.segment(targets.first, targets.count)).cwiseAbs2() * part.weight;
@@ -204,7 +195,7 @@ std::vector<std::vector<RidgeScore>> RidgePath::scores(std::span<const int> held
 std::shared_ptr<const Moments> RidgePath::moments(std::span<const int> parts, bool bias) const {
   std::vector<const Moments*> chosen;
   for (const int part : parts) chosen.push_back(&parts_.at(static_cast<std::size_t>(part)));
-  return std::make_shared<Moments>(fitted(chosen, bias));
+  return std::make_shared<Moments>(fitted(chosen, {0, parts_[0].yy.size()}, bias));
 }
 
 }  // namespace ddp
