@@ -38,8 +38,8 @@ OwnMoments::OwnMoments(std::int64_t in, std::int64_t out, bool bias)
       sum_x_(RowVectorXd::Zero(in)),
       sum_y_(RowVectorXd::Zero(out)),
       yy_(RowVectorXd::Zero(out)),
-      xx_(MatrixXd::Zero(in, in)),
-      xy_(RowMajorMatrix::Zero(in, out)),
+      xx_(in, in),
+      xy_(in, out),
       x_(most_gathered, in),
       y_(most_gathered, out),
       roots_(most_gathered) {}
@@ -54,6 +54,10 @@ void OwnMoments::add(const LeastSquaresRows::Block& block, std::int64_t row) {
 }
 
 void OwnMoments::multiply() {
+  if (rows_ == 0) {  // Not before: memory that is zeroed when asked for comes at its first use, while other ranks wait.
+    xx_.setZero();
+    xy_.setZero();
+  }
   if (gathered_ == 0) return;
   if (rows_ == 0 && bias_) {
     guess_x_ = guess_of_means(x_.topRows(gathered_));
