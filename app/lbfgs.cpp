@@ -71,7 +71,8 @@ class PathFit {
         fold_of_row_(agree(run.world, [&] { return folds_of_rows(run.options, run.data.rows.rows); })),
         rows_(run.device, run.data.rows, run.model.loss().class_weight, run.world.rank(), run.world.size(),
               fold_of_row_),
-        start_(get_parameters(run.model)) {
+        start_(get_parameters(run.model)),
+        at_once_(heads_at_once(run.world, std::ssize(start_), options_of(run))) {
     path_.l2 = run.options.l2_path;
   }
 
@@ -115,20 +116,32 @@ class PathFit {
   }
 
   std::vector<HeadSearch> search(FullBatchObjective& objective) {
-    const LbfgsOptions lbfgs = options_of(run_);
-    auto heads = minimize_path(objective, path_.l2, start_, heads_at_once(run_.world, objective.numel(), lbfgs), lbfgs);
+    auto heads = minimize_path(objective, path_.l2, start_, at_once_, options_of(run_));
     std::int64_t evaluations = 0;
     for (const HeadSearch& head : heads) evaluations += head.result.last.evaluations;
     rows_seen_ += evaluations * objective.rows();
     return heads;
   }
 
+  Model side_by_side(std::span<const HeadSearch> heads) const {
+    LinearShape shape = run_.model.shape();
+    shape.heads = std::ssize(heads);
+    Model model(run_.device, shape, run_.model.loss());
+    for (std::int64_t head = 0; head < shape.heads; ++head) {
+      set_parameters(model, heads[static_cast<std::size_t>(head)].x, head);
+    }
+    return model;
+  }
+
   void score(const std::vector<HeadSearch>& heads, const Dataset& rows) {
     auto& scores = path_.scores.emplace_back();
-    for (const HeadSearch& head : heads) {
-      set_parameters(run_.model, head.x);
-      const Scores of_head = run_.scores(rows);
-      scores.push_back({of_head.loss, of_head.score()});
+    for (std::size_t first = 0; first < heads.size(); first += at_once_) {
+      const auto some = std::span(heads).subspan(first, std::min(at_once_, heads.size() - first));
+      const Watchdog::Watch evaluation(run_.watchdog, "evaluation", 0);
+      Model model = agree(run_.world, [&] { return side_by_side(some); });
+      for (const Scores& of_head : evaluate_heads(run_.world, run_.device, model, rows, false)) {
+        scores.push_back({of_head.loss, of_head.score()});
+      }
     }
     if (!run_.options.folds) return;
     console_.line("fold", fmt::format("{} of {}: {} penalties on {} rows", path_.scores.size(), *run_.options.folds,
@@ -142,6 +155,7 @@ class PathFit {
   std::vector<int> fold_of_row_;
   ResidentRows rows_;
   std::vector<double> start_;
+  std::size_t at_once_;
   PenaltyPath path_;
   std::int64_t rows_seen_ = 0;
 };

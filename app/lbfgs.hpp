@@ -27,7 +27,6 @@ struct LbfgsRun {
   double weight;  ///< of all training rows
   double l2;
   std::function<Validation(std::int64_t iteration)> validate;  ///< of a single search; empty: none
-  std::function<Scores(const Dataset& rows)> scores;           ///< of the model
   TableObjective* in_float64;                                  ///< what is minimised in place of floats' loss, or null
 };
 

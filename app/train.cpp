@@ -213,9 +213,9 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   start["l2"] = l2;
   if (data && data->valid) start["valid_rows"] = data->valid->rows;
   console.start_event(start);
-  const auto scores_of = [&](const Dataset& rows, bool in_detail) {
+  const auto scores_of = [&](const Dataset& rows) {
     const Watchdog::Watch evaluation(watchdog, "evaluation", 0);
-    return evaluate(world, device, model, rows, in_detail);
+    return evaluate(world, device, model, rows);
   };
   EarlyStopping stopping(trained, options, [&] {
     const Watchdog::Watch evaluation(watchdog, "evaluation", 0);
@@ -227,12 +227,11 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
     std::optional<Trainer> trainer;
     if (by_lbfgs) {
-      const auto valid_scores = [&](const Dataset& rows) { return scores_of(rows, false); };
       std::function<Validation(std::int64_t)> validate;
       if (data->valid) validate = [&](std::int64_t iteration) { return stopping(iteration).front(); };
       outcome.seconds = timed([&] {
         outcome.search = fit_by_lbfgs({world, device, *group, watchdog, model, *data, options, plan.epochs, weight, l2,
-                                       validate, valid_scores, in_float64 ? &*in_float64 : nullptr},
+                                       validate, in_float64 ? &*in_float64 : nullptr},
                                       console);
       });
       const std::int64_t iterations = outcome.search->search.last.iteration;
@@ -259,8 +258,8 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     if (wide) model.upload_head(0, wide->download_head(static_cast<std::int64_t>(outcome.head)));
     outcome.train_loss = outcome.training.train_losses[outcome.head];
     outcome.best_epoch = stopping.best_epoch(outcome.head);
-    if (options.evaluate_train) outcome.train = scores_of(data->rows, true);
-    if (data && data->valid) outcome.valid = scores_of(*data->valid, true);
+    if (options.evaluate_train) outcome.train = scores_of(data->rows);
+    if (data && data->valid) outcome.valid = scores_of(*data->valid);
     const Watchdog::Watch ending(watchdog, "comparison of the replicas, and saving", 0);
     agree(world, [&] { require_finite(model); });
     const auto found = by_lbfgs ? outcome.search->found : std::nullopt;

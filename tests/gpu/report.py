@@ -65,12 +65,12 @@ def write(folder, target, seconds, budget):
         stage, name, status, taken, limit, detail = line.split("\t")
         checks.append({"stage": stage, "name": name.strip(), "status": status, "seconds": int(taken),
                        "limit": int(limit), "detail": detail})
-    bench, torch = json_lines(folder / "bench.jsonl"), json_lines(folder / "torch.jsonl")
+    bench, path, torch = (json_lines(folder / f"{name}.jsonl") for name in ("bench", "path", "torch"))
     ratios = ratio_rows(bench, torch)
     bad = [check for check in checks if check["status"] not in GOOD]
     ok = bool(checks) and not bad and any(check["status"] == "passed" for check in checks)
     report = {"ok": ok, "seconds": int(seconds), "budget": int(budget), "machine": machine, "checks": checks,
-              "bench": bench, "torch": torch, "torch_over_ours": ratios}
+              "bench": bench, "path": path, "torch": torch, "torch_over_ours": ratios}
     pathlib.Path(target).write_text(json.dumps(report, indent=1) + "\n")
 
     if bench:
@@ -82,6 +82,10 @@ def write(folder, target, seconds, budget):
         budget_text = f"{row['budget']:.2f}" if "budget" in row else "-"
         print(f"  {shape:<27}{row['step_us']:>12.2f}{row['limit_us']:>12.2f}{row['ratio']:>8.2f}{budget_text:>8}"
               f"  {row['limit']}{'  OVER BUDGET' if over else ''}")
+    for row in path:
+        print("\n  path {} x {} -> {} classes".format(*row["shape"]) + f", {row['penalties']} penalties, to 1e-6 of each "
+              f"optimum: {row['seconds']:.2f} s; {row['evaluations']} evaluations, their products alone "
+              f"{row['products_seconds']:.2f} s, ratio {row['ratio']:.2f}")
     if ratios:
         print_ratios(ratios)
     print("\n  stage        passed  other")

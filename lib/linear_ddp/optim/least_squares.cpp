@@ -47,11 +47,8 @@ class Solver {
       : world_(world),
         rows_(rows),
         options_(options),
-        moments_(rows.moments ? *rows.moments : moments_of(world, rows, options.bias)) {
-    if (!options.bias) {
-      moments_.mean_x.setZero();
-      moments_.mean_y.setZero();
-    }
+        shared_moments_(rows.moments ? rows.moments : std::make_shared<Moments>(moments_of(world, rows, options.bias))),
+        moments_(*shared_moments_) {
     const VectorXd squares = moments_.xx.diagonal().array() + options.ridge;
     scale_ = scales_of(squares);
   }
@@ -253,7 +250,8 @@ class Solver {
   const World& world_;
   const LeastSquaresRows& rows_;
   LeastSquaresOptions options_;
-  Moments moments_;
+  std::shared_ptr<const Moments> shared_moments_;
+  const Moments& moments_;
   VectorXd scale_;
   LeastSquaresSolution solution_;
 };

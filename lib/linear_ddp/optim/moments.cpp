@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/device/gemm.hpp>
@@ -37,8 +38,8 @@ OwnMoments::OwnMoments(std::int64_t in, std::int64_t out, bool bias)
       sum_x_(RowVectorXd::Zero(in)),
       sum_y_(RowVectorXd::Zero(out)),
       yy_(RowVectorXd::Zero(out)),
-      xx_(RowMajorMatrix::Zero(in, in)),
-      xy_(RowMajorMatrix::Zero(in, out)),
+      xx_(in, in),
+      xy_(in, out),
       x_(most_gathered, in),
       y_(most_gathered, out),
       roots_(most_gathered) {}
@@ -53,6 +54,11 @@ void OwnMoments::add(const LeastSquaresRows::Block& block, std::int64_t row) {
 }
 
 void OwnMoments::multiply() {
+  if (rows_ == 0) {  // Not before: memory that is zeroed when asked for comes at its first use, while other ranks wait.
+    xx_.setZero();
+    xy_.setZero();
+  }
+  if (gathered_ == 0) return;
   if (rows_ == 0 && bias_) {
     guess_x_ = guess_of_means(x_.topRows(gathered_));
     guess_y_ = guess_of_means(y_.topRows(gathered_));
@@ -65,45 +71,47 @@ void OwnMoments::multiply() {
     sum_x_ += roots_[row] * x_.row(row);
     sum_y_ += roots_[row] * y_.row(row);
   }
-  gemm::add_gram(x_.cols(), gathered_, x_.data(), xx_.data());
+  gemm::add_gram(x_.cols(), gathered_, x_.data(), xx_.data());  // of columns, the upper triangle
   gemm::product_tn(x_.cols(), y_.cols(), gathered_, x_.data(), y_.data(), 1, xy_.data());
   rows_ += gathered_;
   gathered_ = 0;
 }
 
 Moments OwnMoments::of_all_ranks(const World& world) {
-  if (gathered_ > 0) multiply();
   Moments all;
   all.rows = rows_;
   all_reduce_sum(world, std::span(&all.rows, 1));
-  all.xx = xx_.triangularView<Eigen::Lower>();
-  all.xy = xy_;
-  all.yy = yy_;
-  VectorXd own_x = guess_x_, own_y = guess_y_;
+  const Index in = x_.cols(), out = y_.cols();
+  // Deviations of this rank's means from its guess, then from all ranks' means.
+  RowMajorMatrix apart_x = RowMajorMatrix::Zero(2, in), apart_y = RowMajorMatrix::Zero(2, out);
   if (bias_ && weight_ > 0) {
-    all.xx.noalias() -= sum_x_.transpose() * (sum_x_ / weight_);
-    all.xy.noalias() -= sum_x_.transpose() * (sum_y_ / weight_);
-    all.yy -= sum_y_.cwiseAbs2() / weight_;
-    own_x += sum_x_ / weight_;
-    own_y += sum_y_ / weight_;
+    apart_x.row(0) = sum_x_ / weight_;
+    apart_y.row(0) = sum_y_ / weight_;
   }
-  const Index in = xx_.rows(), out = xy_.cols();
+  const RowVectorXd own_x = guess_x_ + apart_x.row(0), own_y = guess_y_ + apart_y.row(0);
   VectorXd sums(1 + in + out);
-  sums << weight_, weight_ * own_x, weight_ * own_y;
+  sums << weight_, weight_ * own_x.transpose(), weight_ * own_y.transpose();
   sum_over_ranks(world, sums);
   all.weight = sums[0];
   const double divisor = all.weight > 0 ? all.weight : 1;
   all.mean_x = sums.segment(1, in) / divisor;
   all.mean_y = sums.tail(out) / divisor;
+  all.xx = std::move(xx_);
+  all.yy = yy_;
   if (bias_ && weight_ > 0) {
-    const VectorXd apart_x = own_x - all.mean_x, apart_y = own_y - all.mean_y;
-    all.xx.noalias() += weight_ * apart_x * apart_x.transpose();
-    all.xy.noalias() += weight_ * apart_x * apart_y.transpose();
-    all.yy += weight_ * apart_y.cwiseAbs2();
+    apart_x.row(1) = own_x - all.mean_x.transpose();
+    apart_y.row(1) = own_y - all.mean_y.transpose();
+    const Eigen::Vector2d weights(-weight_, weight_);
+    const RowMajorMatrix weighted = weights.asDiagonal() * apart_x;
+    gemm::product_tn(in, in, 2, apart_x.data(), weighted.data(), 1, all.xx.data());
+    gemm::product_tn(in, out, 2, weighted.data(), apart_y.data(), 1, xy_.data());
+    all.yy += apart_y.cwiseAbs2().transpose() * weights;
   }
-  for (auto* values : {&all.xx, &all.xy}) sum_over_ranks(world, *values);
+  sum_over_ranks(world, all.xx);
+  sum_over_ranks(world, xy_);
   sum_over_ranks(world, all.yy);
-  all.xx.triangularView<Eigen::StrictlyUpper>() = all.xx.transpose();
+  all.xy = xy_;
+  all.xx.triangularView<Eigen::StrictlyLower>() = all.xx.transpose();
   return all;
 }
 
@@ -113,6 +121,7 @@ Moments moments_of(const World& world, const LeastSquaresRows& rows, bool bias) 
     rows.each_block([&](const LeastSquaresRows::Block& block) {
       for (std::int64_t row = 0; row < block.rows; ++row) sums.add(block, row);
     });
+    sums.multiply();
     return sums;
   });
   Moments all = own.of_all_ranks(world);

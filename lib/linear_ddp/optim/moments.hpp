@@ -27,20 +27,22 @@ class OwnMoments {
 
   void add(const LeastSquaresRows::Block& block, std::int64_t row);
 
-  /// Collective, ends the adding. Without a difference of large sums: each rank's deviations are from a guess of its
+  /// Of the rows that were gathered since the last time. Ends the adding.
+  void multiply();
+
+  /// Collective, after multiply(). Without a difference of large sums: each rank's deviations are from a guess of its
   /// own, then from its means, then from all ranks' (Chan, Golub, LeVeque, 1979).
   [[nodiscard]] Moments of_all_ranks(const World& world);
 
  private:
-  void multiply();
-
   bool bias_;
   std::int64_t rows_ = 0, gathered_ = 0;
   double weight_ = 0;
   Eigen::RowVectorXd guess_x_, guess_y_, sum_x_, sum_y_, yy_;
-  RowMajorMatrix xx_, xy_;  ///< of xx the lower triangle
-  RowMajorMatrix x_, y_;    ///< the block
-  Eigen::VectorXd roots_;   ///< of its rows' weights
+  Eigen::MatrixXd xx_;  ///< the upper triangle
+  RowMajorMatrix xy_;
+  RowMajorMatrix x_, y_;   ///< the block
+  Eigen::VectorXd roots_;  ///< of its rows' weights
 };
 
 /// Collective, in one pass. Throws AgreedError when squares overflow.

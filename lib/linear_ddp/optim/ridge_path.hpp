@@ -34,12 +34,12 @@ class RidgePath {
   /// free), and its scores on the part's rows: [held_out.size()][l2.size()], the same bits on all ranks. Throws
   /// AgreedError when a part, or all others, have no weight.
   ///
-  /// One eigendecomposition a part, and then in² operations a penalty. The parts are dealt out to the ranks. Scores are
-  /// differences of sums: the error of an mse is about 1e-15 of the mean square of the targets' deviations from the
-  /// fit's mean (without a bias: from 0), times the condition of the features' products. Eigenvalues that with the
-  /// penalty's λ are below in · 2e-16 of the largest count as 0: of several fits the one with the smallest ‖W‖ is
-  /// taken. Features whose sizes differ by more than 10³ take a Cholesky decomposition a penalty, which is slower;
-  /// where they are dependent too, the small ones are lost: standardise them.
+  /// One eigendecomposition a part, and then in² operations a penalty. The parts, and the targets of those left over,
+  /// are dealt out to the ranks. Scores are differences of sums: the error of an mse is about 1e-15 of the mean square
+  /// of the targets' deviations from the fit's mean (without a bias: from 0), times the condition of the features'
+  /// products. Eigenvalues that with the penalty's λ are below in · 2e-16 of the largest count as 0: of several fits
+  /// the one with the smallest ‖W‖ is taken. Features whose sizes differ by more than 10³ take a Cholesky decomposition
+  /// a penalty, which is slower; where they are dependent too, the small ones are lost: standardise them.
   [[nodiscard]] std::vector<std::vector<RidgeScore>> scores(std::span<const int> held_out, std::span<const double> l2,
                                                             bool bias) const;
 

@@ -178,8 +178,8 @@ std::vector<double> get_parameters(const Model& model) {
   return {values.begin(), values.end()};
 }
 
-void set_parameters(Model& model, std::span<const double> x) {
-  model.upload_head(0, floats_of(x));
+void set_parameters(Model& model, std::span<const double> x, std::int64_t head) {
+  model.upload_head(head, floats_of(x));
 }
 
 }  // namespace ddp

@@ -94,9 +94,9 @@ LbfgsResult train_by_lbfgs(FullBatchObjective& objective, Model& model, const Lb
 LbfgsResult train_by_lbfgs(const Objective& objective, std::vector<double>& x, Model& model,
                            const LbfgsTrainerOptions& options, TrainingObserver& observer);
 
-/// A one-head model's parameters as the objective has them. To set them is queued, to get them waits.
+/// A head's parameters as the objective has them. To set them is queued, to get the first head's waits.
 [[nodiscard]] std::vector<double> get_parameters(const Model& model);
-void set_parameters(Model& model, std::span<const double> x);
+void set_parameters(Model& model, std::span<const double> x, std::int64_t head = 0);
 /// The weight [out, in] among them.
 [[nodiscard]] std::span<const double> weight_of(const Model& model, std::span<const double> x);
 
