@@ -5,7 +5,8 @@
 #include <linear_ddp/base/checked.hpp>
 #include <linear_ddp/comm/process_group.hpp>
 #include <linear_ddp/launch/mpi_check.hpp>
-#include "kernels/half.hpp"
+#include "linear_ddp/comm/host_group.hpp"
+#include "linear_ddp/comm/mpi_types.hpp"
 
 namespace ddp {
 namespace {
@@ -13,63 +14,10 @@ namespace {
 /// Open MPI's all-reduce of 100 MB in one call was seen to take 15 times as long as in pieces of 1 to 4 MB.
 constexpr std::size_t piece_bytes = std::size_t{2} << 20;
 
-MPI_Datatype mpi_type(ElementType type) {
-  switch (type) {
-    case ElementType::u8:
-      return MPI_UINT8_T;
-    case ElementType::i64:
-      return MPI_INT64_T;
-    case ElementType::f16:
-    case ElementType::bf16:
-      return MPI_UINT16_T;
-    case ElementType::f32:
-      return MPI_FLOAT;
-    case ElementType::f64:
-      return MPI_DOUBLE;
-  }
-  fail("choose an MPI type", "unknown element type");
-}
-
-MPI_Op mpi_operation(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
-      return MPI_SUM;
-    case Reduction::min:
-      return MPI_MIN;
-    case Reduction::max:
-      return MPI_MAX;
-  }
-  fail("choose an MPI operation", "unknown reduction");
-}
-
-/// MPI has no numbers of 16 bits, so their sum is an operation of our own.
-template <class Half>
-void add_halves(void* from, void* to, int* numel, MPI_Datatype*) {
-  const auto* addends = static_cast<const std::uint16_t*>(from);
-  auto* sums = static_cast<std::uint16_t*>(to);
-  for (int i = 0; i < *numel; ++i) {
-    sums[i] = Half::from_float(Half::to_float(sums[i]) + Half::to_float(addends[i]));
-  }
-}
-
-class HalfSum {
- public:
-  explicit HalfSum(MPI_User_function* add) {
-    check_mpi(MPI_Op_create(add, 1, &operation_), "make a sum of numbers of 16 bits");
-  }
-  // A group is destroyed while MPI is there.
-  ~HalfSum() { MPI_Op_free(&operation_); }
-  HalfSum(const HalfSum&) = delete;
-  HalfSum& operator=(const HalfSum&) = delete;
-  [[nodiscard]] MPI_Op get() const noexcept { return operation_; }
-
- private:
-  MPI_Op operation_ = MPI_OP_NULL;
-};
-
 class MpiGroup final : public ProcessGroup {
  public:
-  MpiGroup(const World& world, Watchdog& watchdog) : watchdog_(watchdog), rank_(world.rank()), size_(world.size()) {
+  MpiGroup(const World& world, Watchdog& watchdog, int part)
+      : watchdog_(watchdog), host_(world, part), rank_(world.rank()), size_(world.size()) {
     check_mpi(MPI_Comm_dup(world.comm(), &comm_), "make the process group's communicator");
     check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set the error handler");
   }
@@ -78,8 +26,11 @@ class MpiGroup final : public ProcessGroup {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
 
-  void* register_memory(void*, std::size_t) override { return nullptr; }
-  void deregister_memory(void*) noexcept override {}
+  void* register_memory(void* memory, std::size_t bytes) override {
+    const Watchdog::Watch watch(watchdog_, "sharing of memory", bytes);
+    return host_.is_shared() && bytes > 0 ? host_.share(memory, bytes) : nullptr;
+  }
+  void deregister_memory(void* registration) noexcept override { host_.withdraw(registration); }
 
   void barrier() override {
     const Watchdog::Watch watch(watchdog_, "barrier", 0);
@@ -90,16 +41,19 @@ class MpiGroup final : public ProcessGroup {
   // process.
   void close() override {
     const Watchdog::Watch watch(watchdog_, "leaving of the process group", 0);
+    host_.close();
     check_mpi(MPI_Comm_free(&comm_), "leave the process group");
   }
 
  private:
   void all_reduce_bytes(void* values, std::size_t numel, ElementType type, Reduction reduction) override {
     if (size_ == 1) return;
+    if (host_.is_shared()) {
+      const Watchdog::Watch watch(watchdog_, "all-reduce", numel * bytes_of(type));
+      return host_.all_reduce(values, numel, type, reduction);
+    }
     const MPI_Datatype datatype = mpi_type(type);
-    const MPI_Op operation = type == ElementType::f16    ? fp16_sum_.get()
-                             : type == ElementType::bf16 ? bf16_sum_.get()
-                                                         : mpi_operation(reduction);
+    const MPI_Op operation = operations_.of(type, reduction);
     in_pieces("all-reduce", values, numel, bytes_of(type), [&](void* piece, int count) {
       check_mpi(MPI_Allreduce(MPI_IN_PLACE, piece, count, datatype, operation, comm_), "reduce values over all ranks");
     });
@@ -139,15 +93,16 @@ class MpiGroup final : public ProcessGroup {
   }
 
   Watchdog& watchdog_;
+  HostGroup host_;
   int rank_, size_;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  HalfSum fp16_sum_{add_halves<kernels::Fp16>}, bf16_sum_{add_halves<kernels::Bf16>};
+  MpiOperations operations_;
 };
 
 }  // namespace
 
-std::unique_ptr<ProcessGroup> make_mpi_group(const World& world, Watchdog& watchdog) {
-  return std::make_unique<MpiGroup>(world, watchdog);
+std::unique_ptr<ProcessGroup> make_mpi_group(const World& world, Watchdog& watchdog, int part) {
+  return std::make_unique<MpiGroup>(world, watchdog, part);
 }
 
 }  // namespace ddp

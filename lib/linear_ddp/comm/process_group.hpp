@@ -87,8 +87,8 @@ class ProcessGroup {
     broadcast_bytes(values.data(), values.size(), element_type_of<T>(), root);
   }
   /// Collective. Offers memory of MemoryUse::communication that collectives will often use, which the group may then
-  /// reach faster; results are the same. Give what it returns (null: the offer was not taken) to deregister_memory
-  /// before the memory is released, also after close().
+  /// reach faster; results are the same. All ranks then give a collective the same part of it. Give what it returns
+  /// (null: the offer was not taken) to deregister_memory before the memory is released, also after close().
   [[nodiscard]] virtual void* register_memory(void* memory, std::size_t bytes) = 0;
   virtual void deregister_memory(void* registration) noexcept = 0;
   /// Waits until all ranks have come here and their earlier collectives are done.
@@ -105,8 +105,10 @@ class ProcessGroup {
   virtual void broadcast_bytes(void* values, std::size_t numel, ElementType type, int root) = 0;
 };
 
-/// Collectives on host memory by MPI; the device is the CPU. The world and the watchdog outlive the group.
-[[nodiscard]] std::unique_ptr<ProcessGroup> make_mpi_group(const World& world, Watchdog& watchdog);
+/// Collectives on host memory by MPI; the device is the CPU. Where the ranks of a host can share memory, all_reduce
+/// goes through that, and combines their values in rank order. The world and the watchdog outlive the group. `part`
+/// divides a host's ranks further, as for hosts of their own. Collective.
+[[nodiscard]] std::unique_ptr<ProcessGroup> make_mpi_group(const World& world, Watchdog& watchdog, int part = 0);
 
 /// Collectives on GPU memory by NCCL, on the device's communication queue. Collective: rank 0's ncclUniqueId goes round
 /// by MPI, every rank joins with a non-blocking communicator, polled until `timeout`. Throws Error with NCCL's own

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -59,9 +60,12 @@ class CpuDevice final : public Device {
   std::string description() const override { return fmt::format("CPU, {}", gemm::library()); }
   bool memory_is_host() const noexcept override { return true; }
 
-  void* allocate(std::size_t bytes, MemoryUse) override {
+  void* allocate(std::size_t bytes, MemoryUse use) override {
     constexpr std::size_t cache_line = 64, huge_page = std::size_t{2} << 20;
-    const std::size_t alignment = bytes < 2 * huge_page ? cache_line : huge_page;
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t alignment = bytes >= 2 * huge_page            ? huge_page
+                                  : use == MemoryUse::communication ? page
+                                                                    : cache_line;
     const std::size_t size = round_up(std::max(bytes, std::size_t{1}), alignment);
     void* memory = std::aligned_alloc(alignment, size);
     if (memory == nullptr) {

@@ -20,7 +20,8 @@ class Watchdog;
 /// Work given to a device runs in the order of its queue; the queues run at the same time. Copy: of staging buffers.
 enum class Queue { compute, communication, copy };
 
-/// Communication: a process group will often read and write it, and may ask for memory of its own kind.
+/// Communication: a process group will often read and write it, and may ask for memory of its own kind. The CPU's is
+/// whole pages.
 enum class MemoryUse { compute, communication };
 
 /// Work of a device, recorded once to be given to it as a whole, again and again.

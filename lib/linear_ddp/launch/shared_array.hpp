@@ -32,6 +32,8 @@ class SharedMemory {
   /// At a page's begin; null when there are no bytes.
   [[nodiscard]] std::byte* data() const noexcept;
   [[nodiscard]] bool is_shared() const noexcept { return is_shared_; }
+  /// The first of the ranks that have this copy.
+  [[nodiscard]] int holder() const noexcept { return holder_; }
   /// Why the ranks of this host do not share, though they are several; else empty.
   [[nodiscard]] const std::string& why_not_shared() const noexcept { return why_not_shared_; }
 
@@ -45,7 +47,7 @@ class SharedMemory {
 
   std::unique_ptr<Mapping> mapping_;
   bool is_shared_ = false;
-  int holder_ = 0;  ///< the first of the ranks that have this copy
+  int holder_ = 0;
   std::string why_not_shared_;
 };
 
