@@ -15,6 +15,9 @@ void evaluate_model(const World& world, const UseOptions& options, Watchdog& wat
 /// Collective. Writes what a saved model says of each row of a table.
 void predict(const World& world, const UseOptions& options);
 
+/// Collective. Times a training step, its parts, and what limits them.
+void bench(const World& world, const BenchOptions& options, Watchdog& watchdog);
+
 /// Collective. Prints ranks, hosts, devices and libraries, on rank 0.
 void info(const World& world, Watchdog& watchdog);
 

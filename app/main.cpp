@@ -47,6 +47,8 @@ void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watc
       return ddp::app::evaluate_model(world, line.use, *watchdog);
     case ddp::app::Command::predict:
       return ddp::app::predict(world, line.use);
+    case ddp::app::Command::bench:
+      return ddp::app::bench(world, line.bench, *watchdog);
     case ddp::app::Command::info:
       return ddp::app::info(world, *watchdog);
   }

@@ -11,21 +11,21 @@
 
 namespace ddp::app {
 
-Metrics::Metrics(const std::string& path) : path_(path) {
+Metrics::Metrics(const std::string& path, const std::string& option) : name_(option + " " + path) {
   std::error_code ignored;  // fopen tells better
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, ignored);
   }
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail_errno("write --metrics " + path, "give a file in a folder you may write to");
+  if (descriptor < 0) fail_errno("write " + name_, "give a file in a folder you may write to");
   file_.reset(fdopen(descriptor, "w"));
-  if (!file_) fail_errno("write --metrics " + path);
+  if (!file_) fail_errno("write " + name_);
   struct stat status {};
   is_own_ = fstat(descriptor, &status) == 0 && !(S_ISREG(status.st_mode) && status.st_size > 0);
 }
 
 void Metrics::start(const nlohmann::ordered_json& event) {
-  if (!is_own_ && ftruncate(fileno(file_.get()), 0) != 0) fail_errno("empty --metrics " + path_);
+  if (!is_own_ && ftruncate(fileno(file_.get()), 0) != 0) fail_errno("empty " + name_);
   is_own_ = true;
   write(event);
 }
@@ -38,12 +38,12 @@ void Metrics::write(const nlohmann::ordered_json& event) {
   if (!file_) return;
   const std::string line = event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0) {
-    fail_errno("write --metrics " + path_, "is the disk full?");
+    fail_errno("write " + name_, "is the disk full?");
   }
 }
 
-Metrics open_metrics(const World& world, const std::string& path) {
-  return agree(world, [&] { return world.rank() != 0 || path.empty() ? Metrics{} : Metrics(path); });
+Metrics open_metrics(const World& world, const std::string& path, const std::string& option) {
+  return agree(world, [&] { return world.rank() != 0 || path.empty() ? Metrics{} : Metrics(path, option); });
 }
 
 }  // namespace ddp::app

@@ -15,7 +15,7 @@ class Metrics {
  public:
   Metrics() = default;
   /// Opens the file, made with its folders when missing. What an earlier run wrote stays until `start`. Throws Error.
-  explicit Metrics(const std::string& path);
+  explicit Metrics(const std::string& path, const std::string& option = "--metrics");
   /// The first event, of a file that is this run's from now on.
   void start(const nlohmann::ordered_json& event);
   /// Throws Error when the line cannot be written (a full disk).
@@ -27,13 +27,14 @@ class Metrics {
   struct Close {
     void operator()(std::FILE* file) const noexcept { std::fclose(file); }
   };
-  std::string path_;
+  std::string name_;  // "--metrics FILE"
   std::unique_ptr<std::FILE, Close> file_;
   bool is_own_ = true;
 };
 
 /// Collective, before any work: what cannot be written must not cost a training. Rank 0's are written to `path` (empty:
 /// nowhere), other ranks' nowhere.
-[[nodiscard]] Metrics open_metrics(const World& world, const std::string& path);
+[[nodiscard]] Metrics open_metrics(const World& world, const std::string& path,
+                                   const std::string& option = "--metrics");
 
 }  // namespace ddp::app

@@ -14,14 +14,6 @@
 namespace ddp::app {
 namespace {
 
-LossKind kind_of(const TrainOptions& options) {
-  static const std::map<std::string, LossKind> kinds{{"mse", LossKind::mse},
-                                                     {"huber", LossKind::huber},
-                                                     {"bce", LossKind::bce_with_logits},
-                                                     {"cross-entropy", LossKind::cross_entropy}};
-  return kinds.at(options.loss());
-}
-
 /// One for each class; none when all count the same. Balanced as in scikit-learn: rows / (classes · rows of the class).
 std::vector<double> class_weights(const TrainOptions& options, const Dataset& data) {
   const std::size_t classes = data.classes.size();
@@ -58,14 +50,22 @@ void weigh_classes(Dataset& data, const std::vector<float>& of_class) {
 
 }  // namespace
 
+LossKind loss_kind(const TrainOptions& options) {
+  static const std::map<std::string, LossKind> kinds{{"mse", LossKind::mse},
+                                                     {"huber", LossKind::huber},
+                                                     {"bce", LossKind::bce_with_logits},
+                                                     {"cross-entropy", LossKind::cross_entropy}};
+  return kinds.at(options.loss());
+}
+
 TableLoss make_table_loss(const TrainOptions& options, const Dataset& data) {
-  TableLoss loss{kind_of(options), options.label_smoothing};
+  TableLoss loss{loss_kind(options), options.label_smoothing};
   if (options.task() != Task::regression) loss.class_weight = class_weights(options, data);
   return loss;
 }
 
 LossOptions make_loss(const TrainOptions& options, TrainingData* data) {
-  LossOptions loss{.kind = kind_of(options), .label_smoothing = options.label_smoothing};
+  LossOptions loss{.kind = loss_kind(options), .label_smoothing = options.label_smoothing};
   if (options.task() == Task::regression) return loss;
   Dataset& rows = data->rows;
   const auto exact = class_weights(options, rows);

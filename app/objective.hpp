@@ -9,6 +9,9 @@
 
 namespace ddp::app {
 
+/// Of --loss.
+[[nodiscard]] LossKind loss_kind(const TrainOptions& options);
+
 /// What is minimised. Weights of classes that the loss does not have itself become the rows' weights.
 /// Throws UseError when they are not one for each class.
 [[nodiscard]] LossOptions make_loss(const TrainOptions& options, TrainingData* data);

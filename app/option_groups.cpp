@@ -1,65 +1,10 @@
 #include "option_groups.hpp"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <functional>
-
 #include "format_options.hpp"
-#include "option_values.hpp"
+#include "option_takes.hpp"
 
 namespace ddp::app {
 namespace {
-
-/// What an option does with its text.
-using Take = std::function<void(const std::string& option, const std::string& text)>;
-
-/// An empty text is refused for all of them: `--data "$UNSET"` must not mean the default.
-void add(CLI::App& app, const char* name, const char* type, const char* help, Take take) {
-  const auto parse = [name, take = std::move(take)](const std::string& text) {
-    if (text.empty()) throw UseError(fmt::format("{}: its value is empty", name));
-    take(name, text);
-  };
-  app.add_option_function<std::string>(name, parse, help)->type_name(type);
-}
-
-template <class Value>  // std::int64_t, or an optional one
-Take whole(Value& value, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  return [&value, most](const auto& option, const auto& text) {
-    value = parse_whole<std::int64_t>(option, text, 1, most);
-  };
-}
-
-template <class Value>  // double, or an optional one
-Take number(Value& value, double least = 0) {
-  return [&value, least](const auto& option, const auto& text) { value = parse_number(option, text, least); };
-}
-
-Take text(std::string& value) {
-  return [&value](const auto&, const auto& text) { value = text; };
-}
-
-Take names(std::vector<std::string>& value) {
-  return [&value](const auto&, const auto& text) { value = split_names(text); };
-}
-
-Take character(char& value) {
-  return [&value](const auto& option, const auto& text) { value = parse_character(option, text); };
-}
-
-template <class T>
-Take choice(T& value, Choices<T> choices, std::vector<std::string> not_yet = {}) {
-  return [&value, choices = std::move(choices), not_yet = std::move(not_yet)](const auto& option, const auto& text) {
-    value = choose(option, text, choices, not_yet);
-  };
-}
-
-/// Of words that stand for themselves.
-Take word(std::string& value, const std::vector<std::string>& words, std::vector<std::string> not_yet = {}) {
-  Choices<std::string> choices;
-  for (const auto& one : words) choices.emplace_back(one, one);
-  return choice(value, std::move(choices), std::move(not_yet));
-}
 
 /// How a table is read, for every command that reads one.
 template <class Options>
@@ -105,6 +50,36 @@ void add_device(CLI::App& app, Options& options) {
           {{"auto", DeviceRequest::automatic}, {"cuda", DeviceRequest::cuda}, {"cpu", DeviceRequest::cpu}}));
 }
 
+void add_hidden(CLI::App& app, TrainOptions& options) {
+  add(app, "--hidden", "N,...", "sizes of hidden layers before the last [none]",
+      [&options](const auto& option, const auto& text) {
+        options.hidden.clear();
+        for (const auto& size : split_names(text)) {
+          options.hidden.push_back(
+              parse_whole<std::int64_t>(option, size, 1, std::numeric_limits<std::int32_t>::max()));
+        }
+      });
+  add(app, "--activation", "NAME", "behind each hidden layer: relu, gelu, tanh, as PyTorch's [relu]",
+      choice<Activation>(options.activation,
+                         {{"relu", Activation::relu}, {"gelu", Activation::gelu}, {"tanh", Activation::tanh}}));
+}
+
+void add_backend(CLI::App& app, std::string& backend) {
+  add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
+      word(backend, {"auto", "nccl", "mpi"}));
+}
+
+void add_reduction(CLI::App& app, TrainOptions& options) {
+  add(app, "--bucket-cap-mb", "X", "MiB of gradients that are reduced as one, in whole layers [25]",
+      number(options.buckets.cap_mb));
+  add(app, "--first-bucket-mb", "X", "likewise of the first, which is the last layers' [1]",
+      number(options.buckets.first_mb));
+  add(app, "--compress", "HOW",
+      "how gradients travel: none; fp16, bf16; powersgd[:RANK[:START]], after START steps, as PyTorch's hooks "
+      "[none; 1, 1000]",
+      [&options](const auto& option, const auto& text) { options.compression = parse_compression(option, text); });
+}
+
 void add_data_and_model(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Data and model");
   add(app, "--in", "N", "inputs of the layer, for synthetic data [10]", whole(options.in));
@@ -118,17 +93,7 @@ void add_data_and_model(CLI::App& app, TrainOptions& options) {
       text(options.valid));
   app.add_flag("--standardize", options.standardize,
                "scale each feature to mean 0 and deviation 1; folded back on saving");
-  add(app, "--hidden", "N,...", "sizes of hidden layers before the last [none]",
-      [&options](const auto& option, const auto& text) {
-        options.hidden.clear();
-        for (const auto& size : split_names(text)) {
-          options.hidden.push_back(
-              parse_whole<std::int64_t>(option, size, 1, std::numeric_limits<std::int32_t>::max()));
-        }
-      });
-  add(app, "--activation", "NAME", "behind each hidden layer: relu, gelu, tanh, as PyTorch's [relu]",
-      choice<Activation>(options.activation,
-                         {{"relu", Activation::relu}, {"gelu", Activation::gelu}, {"tanh", Activation::tanh}}));
+  add_hidden(app, options);
   app.add_flag_callback(
       "--no-bias", [&options] { options.bias = false; }, "layers without bias");
   add(app, "--init", "HOW", "first parameters: torch (nn.Linear's for --seed), zeros, or a safetensors file [torch]",
@@ -220,20 +185,12 @@ void add_training(CLI::App& app, TrainOptions& options) {
 void add_devices_and_output(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->group("Devices");
   add_device(app, options);
-  add(app, "--backend", "NAME", "auto, nccl, mpi; auto: NCCL on GPUs, MPI on CPUs [auto]",
-      word(options.backend, {"auto", "nccl", "mpi"}));
+  add_backend(app, options.backend);
   add(app, "--precision", "NAME",
       "fp32; fp64, on the host and saved as F64: with --optimizer exact right to the last digit, with lbfgs to the "
       "rounding of the loss [fp32]",
       word(options.precision, {"fp32", "fp64"}, {"tf32", "bf16"}));
-  add(app, "--bucket-cap-mb", "X", "MiB of gradients that are reduced as one, in whole layers [25]",
-      number(options.buckets.cap_mb));
-  add(app, "--first-bucket-mb", "X", "likewise of the first, which is the last layers' [1]",
-      number(options.buckets.first_mb));
-  add(app, "--compress", "HOW",
-      "how gradients travel: none; fp16, bf16; powersgd[:RANK[:START]], after START steps, as PyTorch's hooks "
-      "[none; 1, 1000]",
-      [&options](const auto& option, const auto& text) { options.compression = parse_compression(option, text); });
+  add_reduction(app, options);
   app.add_flag("--zero", options.zero, "each rank keeps the optimizer's state of a part of the parameters (ZeRO-1)");
   add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(options.timeout_s, 1'000'000));
 
@@ -255,6 +212,30 @@ void add_train_options(CLI::App& app, TrainOptions& options) {
   add_data_and_model(app, options);
   add_training(app, options);
   add_devices_and_output(app, options);
+}
+
+void add_bench_options(CLI::App& app, BenchOptions& options) {
+  TrainOptions& step = options.step;
+  app.option_defaults()->group("Step");
+  add(app, "--in", "N", "inputs of the layer [10; without any size: several shapes, one after the other]",
+      whole(step.in));
+  add(app, "--out", "N", "outputs of the layer [10]", whole(step.out));
+  add_hidden(app, step);
+  add(app, "--batch-size", "N", "rows for each rank at each step [20]", whole(step.batch_size));
+  add(app, "--loss", "NAME", "mse, huber, bce, cross-entropy, as PyTorch's [mse]",
+      word(step.given_loss, {"mse", "huber", "bce", "cross-entropy"}));
+  add(app, "--optimizer", "NAME", "sgd, adam, adamw, as PyTorch's [sgd]",
+      word(step.optimizer, {"sgd", "adam", "adamw"}));
+  add(app, "--rounds", "N", "how often each part is timed, in turns; medians are told [21]",
+      whole(options.rounds, 10'000));
+  app.option_defaults()->group("Devices");
+  add_device(app, step);
+  add_backend(app, step.backend);
+  add_reduction(app, step);
+  add(app, "--timeout", "SECONDS", "after which a collective has failed [120]", whole(step.timeout_s, 1'000'000));
+  app.option_defaults()->group("Output");
+  add(app, "--json", "FILE", "write a JSON object a line for each shape", text(options.json));
+  app.add_flag("--quiet", step.quiet, "print errors and warnings only");
 }
 
 void add_use_options(CLI::App& app, Command command, UseOptions& options) {

@@ -4,11 +4,9 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--hidden --activation --bucket-cap-mb --first-bucket-mb "
-    "--compress --zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
+    "--zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
     "--report --trace --progress -v --config";
-inline constexpr const char* not_yet_commands = "bench";
-inline constexpr const char* command_names = "train evaluate predict info";
+inline constexpr const char* command_names = "train evaluate predict bench info";
 
 inline constexpr const char* help_footer = R"(
 Examples
@@ -29,6 +27,7 @@ Examples
 Other commands
   linear_ddp evaluate    what a saved model is worth on a table
   linear_ddp predict     what it says of each row
+  linear_ddp bench       a step of this job, its parts, and the limits of this machine
   linear_ddp info        ranks, hosts, devices, libraries, and what a training would use
 
 Exit status: 0 done, 1 failed while running, 2 wrong use or wrong data, 124 a collective passed --timeout.)";
@@ -38,6 +37,21 @@ Example
   mpirun -np 4 linear_ddp evaluate --model diabetes.safetensors --data new.csv --target target
 
 Features are found by the names in the model; a model without names takes the columns by their place.)";
+
+inline constexpr const char* bench_footer = R"(
+Examples
+  mpirun -np 2 linear_ddp bench
+  mpirun -np 2 linear_ddp bench --in 1024 --out 1000 --batch-size 256 --compress fp16 --json bench.jsonl
+
+Each part is timed alone, all in turns; times are medians of the slowest rank's.
+  step        backward (forward, loss and gradients), all-reduce and update, as in a training
+  overlap     how much of the all-reduce is hidden behind the rest of a step
+  products    the layers' bare matrix products, each as one call of the matrix library
+  sum         one bare all-reduce of as many bytes as there are gradients
+  copy        the inputs of a step, copied
+  launch      on GPUs, of a recording of one smallest kernel
+  step/limit  step / (products + sum)
+  wire        bytes that a rank sends in a step, as the all-reduce in a ring has it)";
 
 inline constexpr const char* predict_footer = R"(
 Example

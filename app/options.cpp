@@ -82,6 +82,18 @@ void refuse_contradictions(const CLI::App& app, Command command, const UseOption
       {{"--model", options.model}, {"--data", options.data}, {"--out", options.out}, {"--metrics", options.metrics}});
 }
 
+/// And notes whether a shape is given.
+void refuse_contradictions(const CLI::App& app, BenchOptions& options) {
+  if (options.step.hidden.empty()) refuse_given(app, "--activation", "needs --hidden: it is between layers");
+  for (const char* name : {"--in", "--out", "--hidden", "--batch-size"}) options.has_shape |= app.count(name) > 0;
+  Compression& compression = options.step.compression;
+  if (compression.kind != Compression::Kind::powersgd) return;
+  if (std::count(compression.text.begin(), compression.text.end(), ':') > 1) {
+    throw UseError("--compress " + compression.text + ": bench times steps that are compressed; leave out START");
+  }
+  compression.powersgd.start_step = 1;
+}
+
 void refuse_contradictions(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   refuse_for_optimum(app, options);
@@ -139,19 +151,12 @@ bool is_in(const char* list, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-void refuse_not_yet_command(const std::string& name) {
-  if (!is_in(not_yet_commands, name)) return;
-  throw UseError(
-      fmt::format("the command {} is not there yet in linear_ddp {}; there are {}", name, version(), command_names));
-}
-
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   if (is_in(not_yet_options, name)) {
     throw UseError(
         fmt::format("{} is not there yet in linear_ddp {}; `linear_ddp --help` lists what is", name, version()));
   }
-  refuse_not_yet_command(name);
   if (is_in(command_names, name)) throw UseError(fmt::format("the command comes first: `linear_ddp {} ...`", name));
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name(false, false));
@@ -166,9 +171,9 @@ Command take_command(std::vector<std::string>& arguments) {
   static const std::map<std::string, Command> commands{{"train", Command::train},
                                                        {"evaluate", Command::evaluate},
                                                        {"predict", Command::predict},
+                                                       {"bench", Command::bench},
                                                        {"info", Command::info}};
   if (arguments.empty()) return Command::train;
-  refuse_not_yet_command(arguments.front());
   const auto found = commands.find(arguments.front());
   if (found == commands.end()) return Command::train;
   arguments.erase(arguments.begin());
@@ -187,6 +192,9 @@ const CommandHelp& help_of(Command command) {
        {"What a saved model is worth on a table.", "mpirun -np N linear_ddp evaluate", evaluate_footer}},
       {Command::predict,
        {"What a saved model says of each row of a table.", "mpirun -np N linear_ddp predict", predict_footer}},
+      {Command::bench,
+       {"A training step of this job, its parts, and the limits of this machine.", "mpirun -np N linear_ddp bench",
+        bench_footer}},
       {Command::info, {"What this job sees: ranks, hosts, devices, libraries.", "mpirun -np N linear_ddp info", ""}}};
   return helps.at(command);
 }
@@ -211,6 +219,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_flag("--version", wants_version, "the version of linear_ddp");
   app.footer(help.footer);
   if (is_train) add_train_options(app, line.train);
+  if (line.command == Command::bench) add_bench_options(app, line.bench);
   if (uses_model) add_use_options(app, line.command, line.use);
   app.allow_extras();
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
@@ -228,6 +237,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (const auto extras = app.remaining(); !extras.empty()) refuse_unknown(app, extras.front());
   if (is_train) refuse_contradictions(app, line.train);
+  if (line.command == Command::bench) refuse_contradictions(app, line.bench);
   if (uses_model) refuse_contradictions(app, line.command, line.use);
   return line;
 }

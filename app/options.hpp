@@ -19,7 +19,7 @@
 
 namespace ddp::app {
 
-enum class Command { train, evaluate, predict, info };
+enum class Command { train, evaluate, predict, bench, info };
 
 /// --compress
 struct Compression {
@@ -105,11 +105,24 @@ struct UseOptions {
   std::int64_t timeout_s = 120;
 };
 
+/// The command line of `linear_ddp bench`, checked.
+struct BenchOptions {
+  TrainOptions step;       ///< what of a training a step depends on
+  bool has_shape = false;  ///< one shape, of `step`; else several of the program's own
+  std::int64_t rounds = 21;
+  std::string json;
+};
+
 struct CommandLine {
   Command command = Command::train;
   TrainOptions train;
   UseOptions use;
-  [[nodiscard]] std::int64_t timeout_s() const { return command == Command::train ? train.timeout_s : use.timeout_s; }
+  BenchOptions bench;
+  [[nodiscard]] std::int64_t timeout_s() const {
+    return command == Command::train   ? train.timeout_s
+           : command == Command::bench ? bench.step.timeout_s
+                                       : use.timeout_s;
+  }
   std::optional<std::string> text;  ///< asked for instead of a run: --help, --version
 };
 

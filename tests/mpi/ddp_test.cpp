@@ -124,6 +124,19 @@ TEST_F(DdpTest, WithoutGlobalRowsTheRanksMeansAreAveraged) {
   group->close();
 }
 
+TEST_F(DdpTest, AStepsTwoHalvesAreTheStep) {
+  deal([](int rank) { return 3 * rank + 2; });
+  DistributedDataParallel replica(world(), *device, *group, model);
+  model.backward(batch, 1 / static_cast<float>(begins.back() * out));
+  const std::uint64_t before = group->reduced_bytes();
+  replica.reduce();
+  EXPECT_EQ(group->reduced_bytes() - before, 4 * static_cast<std::uint64_t>(model.layout().numel() + 1));  // and the loss
+  const Eigen::VectorXd equal =
+      Eigen::VectorXd::Constant(begins.back(), 1.0 / static_cast<double>(begins.back() * out));
+  expect_gradients(reference(x, y, w, b, equal), replica.loss());
+  group->close();
+}
+
 TEST_F(DdpTest, AStepWithoutAnyRowIsZero) {
   deal([](int) { return 0; });
   DistributedDataParallel replica(world(), *device, *group, model);

@@ -49,6 +49,14 @@ TEST_P(Devices, MemoryThatCannotBeHadIsAnError) {
   }
 }
 
+TEST_P(Devices, MemoryIsCopiedInTheOrderOfTheQueue) {
+  OnDevice from(device(), {1, 2, 3, 4}), to(device(), {5, 6, 7, 8});
+  device().copy(to.data() + 1, from.data(), 2 * sizeof(float));
+  device().copy(from.data() + 3, to.data() + 2, sizeof(float));
+  EXPECT_EQ(to.values(), (Floats{5, 1, 2, 8}));
+  EXPECT_EQ(from.values(), (Floats{1, 2, 3, 2}));
+}
+
 TEST_P(Devices, ABufferIsNoLargerThanItCanBeAndHoldsNoMoreThanItHas) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   EXPECT_THROW(Buffer<float>(device(), -1), Error);

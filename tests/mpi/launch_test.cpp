@@ -49,6 +49,13 @@ TEST(World, RanksOfOneHostShareIt) {
   EXPECT_FALSE(world().host().empty());
 }
 
+/// A fifth of a second of each start, and of each test's here.
+TEST(World, OnOneHostSparesOpenMpiItsSearchForNetworks) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) GTEST_SKIP() << "needs Open MPI's mpirun";
+  EXPECT_EQ(world().size(), world().local_size());
+  EXPECT_NE(std::getenv("OMPI_MCA_pml"), nullptr);
+}
+
 TEST(World, WrapsACommunicatorTheCallerOwns) {
   MPI_Comm odd_or_even = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, world().rank() % 2, world().rank(), &odd_or_even);

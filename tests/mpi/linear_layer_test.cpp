@@ -213,6 +213,32 @@ TEST_P(LinearLayers, LinearLossOfNoRowsIsZeroWithItsGradients) {
   device().linear_forward({0, 3, 2, nullptr, nullptr, nullptr, nullptr});
 }
 
+/// Small whole numbers, so that every sum is exact in float.
+TEST_P(LinearLayers, BareProductsAreThose) {
+  constexpr std::int64_t rows = 37, in = 5, out = 3;
+  const auto whole = [](std::int64_t numel, unsigned seed) {
+    Floats values = random_floats(numel, seed);
+    for (float& value : values) value = std::round(3 * value);
+    return values;
+  };
+  const Floats x = whole(rows * in, 1), w = whole(out * in, 2);
+  OnDevice on_x(device(), x), on_w(device(), w), y(device(), Floats(rows * out)), dw(device(), Floats(out * in, 9)),
+      dx(device(), Floats(rows * in, 9));
+  for (const bool wants_dx : {false, true}) {
+    device().linear_products(
+        {rows, in, out, on_x.data(), on_w.data(), y.data(), dw.data(), wants_dx ? dx.data() : nullptr});
+    const auto matrix = [](const Floats& values, std::int64_t height, std::int64_t width) {
+      return Eigen::Map<const Eigen::Matrix<float, -1, -1, Eigen::RowMajor>>(values.data(), height, width)
+          .cast<double>()
+          .eval();
+    };
+    const Matrix mx = matrix(x, rows, in), mw = matrix(w, out, in), my = mx * mw.transpose();
+    EXPECT_EQ(matrix(y.values(), rows, out), my);
+    EXPECT_EQ(matrix(dw.values(), out, in), my.transpose() * mx);
+    EXPECT_EQ(matrix(dx.values(), rows, in), wants_dx ? Matrix(my * mw) : Matrix(Matrix::Constant(rows, in, 9)));
+  }
+}
+
 TEST_P(LinearLayers, ALossThatIsNotFiniteIsSeen) {
   Layer layer(3000, 4, 2, true);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

@@ -64,10 +64,12 @@ class ProcessGroup {
   /// In place: every rank's values become the sum (minimum, maximum) over the ranks.
   template <class T>
   void all_reduce(std::span<T> values, Reduction reduction = Reduction::sum) {
+    reduced_bytes_ += values.size_bytes();
     all_reduce_bytes(values.data(), values.size(), element_type_of<T>(), reduction);
   }
   /// The sum of numbers of 16 bits, rounded to such.
   void all_reduce(std::span<std::uint16_t> values, HalfType type) {
+    reduced_bytes_ += values.size_bytes();
     all_reduce_bytes(values.data(), values.size(), type == HalfType::fp16 ? ElementType::f16 : ElementType::bf16,
                      Reduction::sum);
   }
@@ -81,6 +83,8 @@ class ProcessGroup {
   void all_gather(std::span<const T> own, std::span<T> all) {
     all_gather_bytes(own.data(), all.data(), own.size(), element_type_of<T>());
   }
+  /// How many bytes this rank has given to all_reduce so far. Replays of a recording do not count.
+  [[nodiscard]] std::uint64_t reduced_bytes() const noexcept { return reduced_bytes_; }
   /// In place: every rank's values become the root's.
   template <class T>
   void broadcast(std::span<T> values, int root) {
@@ -103,6 +107,9 @@ class ProcessGroup {
   virtual void reduce_scatter_bytes(const void* all, void* own, std::size_t own_numel, ElementType type) = 0;
   virtual void all_gather_bytes(const void* own, void* all, std::size_t own_numel, ElementType type) = 0;
   virtual void broadcast_bytes(void* values, std::size_t numel, ElementType type, int root) = 0;
+
+ private:
+  std::uint64_t reduced_bytes_ = 0;
 };
 
 /// Collectives on host memory by MPI; the device is the CPU. Where the ranks of a host can share memory, all_reduce

@@ -83,6 +83,7 @@ class CpuDevice final : public Device {
     if (bytes > 0) std::memcpy(target, source, bytes);
   }
   void download(void* target, const void* source, std::size_t bytes) override { upload(target, source, bytes); }
+  void copy(void* target, const void* source, std::size_t bytes) override { upload(target, source, bytes); }
 
   std::unique_ptr<StagingBuffer> make_staging_buffer(std::size_t bytes) override {
     return std::make_unique<CpuStagingBuffer>(*this, bytes);
@@ -138,6 +139,12 @@ class CpuDevice final : public Device {
       }
       if (op.loss_sum != nullptr) op.loss_sum[head] = (op.add ? op.loss_sum[head] : 0.0) + loss_sum_[head];
     }
+  }
+
+  void linear_products(const LinearProducts& op) override {
+    gemm::product_nt(op.rows, op.out, op.in, op.x, op.weight, 0, op.y);
+    gemm::product_tn(op.out, op.in, op.rows, op.y, op.x, 0, op.weight_gradient);
+    if (op.dx != nullptr) gemm::product_nn(op.rows, op.in, op.out, op.y, op.weight, 0, op.dx);
   }
 
   void square_sum(const Gradient& gradient, double* sum, bool add) override {

@@ -91,6 +91,10 @@ class CudaDevice final : public Device {
     check(cudaStreamSynchronize(compute_), "copy from the GPU");
   }
 
+  void copy(void* target, const void* source, std::size_t bytes) override {
+    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, compute_), "queue a copy on the GPU");
+  }
+
   void wait(Queue queue, Queue earlier) override {
     if (queue == earlier) return;
     const Watchdog::Watch watch(*watchdog_, "ordering of the GPU's queues", 0);
@@ -153,6 +157,12 @@ class CudaDevice final : public Device {
     if (!gradients) return;
     matmul_.gradient(op.rows, op.in, out, op.x, y, op.add, op.weight_gradient, op.bias_gradient);
     input_gradient(op.rows, op.in, out, y, op.weight, op.input);
+  }
+
+  void linear_products(const LinearProducts& op) override {
+    matmul_.forward(op.rows, op.in, op.out, op.x, op.weight, nullptr, op.y);
+    matmul_.gradient(op.rows, op.in, op.out, op.x, op.y, false, op.weight_gradient, nullptr);
+    if (op.dx != nullptr) matmul_.input_gradient(op.rows, op.in, op.out, op.y, op.weight, op.dx);
   }
 
   void square_sum(const Gradient& gradient, double* sum, bool add) override {

@@ -68,6 +68,8 @@ class Device {
   virtual void upload(void* target, const void* source, std::size_t bytes) = 0;
   /// Copies to the host. Waits.
   virtual void download(void* target, const void* source, std::size_t bytes) = 0;
+  /// Copies within this device's memory; the two do not overlap.
+  virtual void copy(void* target, const void* source, std::size_t bytes) = 0;
 
   /// Work given to `queue` from now on starts after the work given to `earlier` until now.
   virtual void wait(Queue queue, Queue earlier) = 0;
@@ -91,6 +93,7 @@ class Device {
   virtual void linear_forward(const LinearForward& operation) = 0;
   virtual void linear_backward(const LinearBackward& operation) = 0;
   virtual void linear_loss(const LinearLoss& operation) = 0;
+  virtual void linear_products(const LinearProducts& operation) = 0;
   /// *sum = Σ g[i]², in float64, before clipping; with `add` it is added to.
   virtual void square_sum(const Gradient& gradient, double* sum, bool add = false) = 0;
   /// `lr` is in the device's memory, so that a recording goes on with the next one; likewise Adam's three numbers.

@@ -84,6 +84,23 @@ struct LinearLoss {
   InputGradient input{};
 };
 
+/// The bare matrix products of a layer, each as one call of the device's matrix library over all rows: no bias, no
+/// loss, no tiles, none of our own products. What a benchmark compares the operations above with; y stands for its
+/// gradient.
+///
+///   y = x · weightᵀ [rows, out];   weight_gradient = yᵀ · x [out, in];   dx = y · weight [rows, in]   (null: not
+///   wanted)
+///
+/// There is one row or more.
+struct LinearProducts {
+  std::int64_t rows = 0, in = 0, out = 0;
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  float* y = nullptr;
+  float* weight_gradient = nullptr;
+  float* dx = nullptr;
+};
+
 /// Numbers of 16 bits: IEEE 754 binary16, and the upper half of a float.
 enum class HalfType { fp16, bf16 };
 

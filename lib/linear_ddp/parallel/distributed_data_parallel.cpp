@@ -55,6 +55,14 @@ void DistributedDataParallel::backward(const Batch& batch, std::optional<double>
   if (part.last) finish_buckets();
 }
 
+void DistributedDataParallel::reduce() {
+  if (!prepared_) static_cast<void>(prepare());
+  prepared_ = false;
+  started_ = 0;
+  start_buckets(0);
+  finish_buckets();
+}
+
 int DistributedDataParallel::prepare() {
   prepared_ = true;
   return hook_ ? hook_->prepare(steps_++) : 0;

@@ -58,6 +58,10 @@ class DistributedDataParallel {
   /// step; else backward calls it. Steps with the same result queue the same work.
   int prepare();
 
+  /// Collective. The second half of a step's backward alone: sums the gradients as they are, and the losses, over the
+  /// ranks, buckets, hook and all. For one who computes, or times, the first half by himself. Queued.
+  void reduce();
+
   /// From the next step on, gradients are summed over the ranks as the hook does it; the same on every rank.
   void register_comm_hook(std::unique_ptr<CommunicationHook> hook);
 
