@@ -14,6 +14,7 @@
 #include <linear_ddp/base/error.hpp>
 #include <linear_ddp/base/version.hpp>
 #include <linear_ddp/optim/lr_schedule.hpp>
+#include "options.hpp"
 
 /// Values of options from their texts. All throw UseError that names the option, the text and what is accepted.
 namespace ddp::app {
@@ -50,6 +51,9 @@ template <std::integral T>
 
 /// A schedule's name, and its numbers behind colons; `steps` of 0 stands for all steps of the training.
 [[nodiscard]] LrSchedule parse_schedule(const std::string& option, const std::string& text);
+
+/// A number of steps; or of seconds, minutes or hours: 30s, 10m, 2h.
+void parse_every(const std::string& option, const std::string& text, CheckpointOptions& options);
 
 /// One character, or \t or tab.
 [[nodiscard]] char parse_character(const std::string& option, const std::string& text);

@@ -85,6 +85,14 @@ void refuse_sweep(const CLI::App& app, const TrainOptions& options) {
   refuse_given(app, "--tolerance", "ends one training, and --sweep makes several at once; see --patience");
 }
 
+void refuse_checkpoints(const CLI::App& app, const TrainOptions& options) {
+  if (options.checkpoint.folder.empty()) {
+    refuse_given(app, "--checkpoint-every --keep --resume", "needs --checkpoint DIR: the folder of the checkpoints");
+  } else if (options.optimizer == "exact" || options.optimizer == "lbfgs") {
+    throw UseError("--checkpoint is for sgd, adam and adamw, and not for --optimizer " + options.optimizer);
+  }
+}
+
 void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   if (options.c || options.alpha) refuse_given("--l2", "is --C or --alpha in other words; give one of them");
@@ -107,6 +115,7 @@ void refuse_for_optimum(const CLI::App& app, const TrainOptions& options) {
   refuse_penalties(app, options);
   refuse_path(app, options);
   refuse_sweep(app, options);
+  refuse_checkpoints(app, options);
 }
 
 }  // namespace ddp::app

@@ -13,6 +13,7 @@ enum class Status : int {
   wrong_use = 2,      ///< options, configuration, input data
   interrupted = 75,   ///< stopped by a signal after a complete checkpoint
   timed_out = 124,    ///< a collective passed the time-out
+  cancelled = 130,    ///< stopped by SIGINT
 };
 
 /// A failure, told in one message for a person: what was attempted, the cause in the words of the library that

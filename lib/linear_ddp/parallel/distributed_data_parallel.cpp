@@ -27,8 +27,8 @@ void DistributedDataParallel::backward(const Batch& batch, std::optional<double>
   model_.backward(batch, static_cast<float>(scale), !part.first);
   if (!part.last) return;
   device_.wait(Queue::communication, Queue::compute);
-  const std::int64_t with_losses = model_.layout().numel() + model_.shape().heads;
-  group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(with_losses)));
+  const std::int64_t with_stop = model_.layout().numel() + model_.shape().heads + 1;
+  group_.all_reduce(model_.gradients().first(static_cast<std::size_t>(with_stop)));
   device_.wait(Queue::compute, Queue::communication);
 }
 
@@ -40,6 +40,19 @@ float DistributedDataParallel::loss() {
 
 void DistributedDataParallel::losses(std::span<float> values) {
   device_.download(values.data(), losses_on_device(), values.size_bytes());
+}
+
+// Nothing but the all-reduce writes to the number behind the losses: zeros add up to zero, and what is above it stays
+// so on every rank, if it grows to infinity.
+void DistributedDataParallel::request_stop() {
+  const float one = 1;
+  device_.upload(model_.gradients().data() + model_.layout().numel() + model_.shape().heads, &one, sizeof(one));
+}
+
+bool DistributedDataParallel::stop_requested() {
+  float sum = 0;
+  device_.download(&sum, losses_on_device() + model_.shape().heads, sizeof(sum));
+  return sum > 0;
 }
 
 std::uint64_t DistributedDataParallel::require_equal_replicas() {

@@ -49,6 +49,13 @@ class DistributedDataParallel {
   /// The same values, of all heads, in the device's memory.
   [[nodiscard]] const float* losses_on_device() noexcept { return model_.gradients().data() + model_.layout().numel(); }
 
+  /// Asks all ranks to stop, in the all-reduce of the next backward: no collective of its own. Queued.
+  void request_stop();
+  /// Whether any rank had asked for it when the last backward began: all ranks are told the same. It stays so. Waits.
+  [[nodiscard]] bool stop_requested();
+
+  [[nodiscard]] Model& model() noexcept { return model_; }
+
   /// Collective. A 64-bit hash of the parameters' bytes. Throws AgreedError naming the ranks whose replicas differ from
   /// rank 0's. Waits.
   std::uint64_t require_equal_replicas();
