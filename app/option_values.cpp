@@ -104,7 +104,6 @@ LrSchedule parse_schedule(const std::string& option, const std::string& text) {
 }
 
 void parse_every(const std::string& option, const std::string& text, CheckpointOptions& options) {
-  options.every_steps = options.every_s = std::nullopt;  // the last one given holds
   constexpr std::int64_t units[] = {1, 60, 3600}, most = 1'000'000;
   const std::size_t unit = std::string("smh").find(text.back());
   if (unit == std::string::npos) {
