@@ -108,7 +108,7 @@ nlohmann::ordered_json json_of(const BenchJob& job, const BenchShape& shape, con
 }  // namespace
 
 void bench(const World& world, const BenchOptions& options, Watchdog& watchdog) {
-  Console console(options.step.quiet || world.rank() != 0, open_metrics(world, options.json, "--json"));
+  Console console(options.step.quiet || world.rank() != 0, open_metrics(world, options.json, false, "--json"));
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
   const SelectedDevice selected = select_device(world, options.step.device);
   Device& device = *selected.device;

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <linear_ddp/base/error.hpp>
 #include <linear_ddp/launch/watchdog.hpp>
 #include <linear_ddp/launch/world.hpp>
 #include "options.hpp"
 
 namespace ddp::app {
 
-/// Collective.
-void train(const World& world, const TrainOptions& options, Watchdog& watchdog);
+/// Collective. Returns the status to end with: ok, or that of a training that a signal has stopped.
+[[nodiscard]] Status train(const World& world, const TrainOptions& options, Watchdog& watchdog);
 
 /// Collective. Prints what a saved model is worth on a table.
 void evaluate_model(const World& world, const UseOptions& options, Watchdog& watchdog);

@@ -25,12 +25,12 @@ void report(const std::string& message) {
 }
 
 /// The watchdog lives on, to see whether leaving MPI ends. `ending`: as in abort_job.
-void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watchdog>& watchdog,
-         std::atomic_flag& ending) {
+Status run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watchdog>& watchdog,
+           std::atomic_flag& ending) {
   const auto line = ddp::agree(world, [&] { return ddp::app::parse_command_line(argc, argv); });
   if (line.text) {
     if (world.rank() == 0) ddp::app::print_out(*line.text);
-    return;
+    return Status::ok;
   }
   // The watchdog's thread calls MPI_Abort while the main thread sits in MPI: not what FUNNELED promises to work, but
   // the process is about to end, and nothing else ends its peers.
@@ -44,14 +44,19 @@ void run(const ddp::World& world, int argc, char** argv, std::optional<ddp::Watc
     case ddp::app::Command::train:
       return ddp::app::train(world, line.train, *watchdog);
     case ddp::app::Command::evaluate:
-      return ddp::app::evaluate_model(world, line.use, *watchdog);
+      ddp::app::evaluate_model(world, line.use, *watchdog);
+      break;
     case ddp::app::Command::predict:
-      return ddp::app::predict(world, line.use);
+      ddp::app::predict(world, line.use);
+      break;
     case ddp::app::Command::bench:
-      return ddp::app::bench(world, line.bench, *watchdog);
+      ddp::app::bench(world, line.bench, *watchdog);
+      break;
     case ddp::app::Command::info:
-      return ddp::app::info(world, *watchdog);
+      ddp::app::info(world, *watchdog);
+      break;
   }
+  return Status::ok;
 }
 
 /// MPI_Finalize waits for the peers.
@@ -81,9 +86,9 @@ int main(int argc, char** argv) {
   std::optional<ddp::World> world;
   try {
     world.emplace();
-    run(*world, argc, argv, watchdog, ending);
+    const Status status = run(*world, argc, argv, watchdog, ending);
     leave(world, watchdog);
-    return 0;
+    return static_cast<int>(status);
   } catch (const ddp::AgreedError& error) {
     if (world->rank() == 0) report(error.what());
     leave(world, watchdog);

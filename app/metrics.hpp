@@ -14,9 +14,10 @@ namespace ddp::app {
 class Metrics {
  public:
   Metrics() = default;
-  /// Opens the file, made with its folders when missing. What an earlier run wrote stays until `start`. Throws Error.
-  explicit Metrics(const std::string& path, const std::string& option = "--metrics");
-  /// The first event, of a file that is this run's from now on.
+  /// Opens the file, made with its folders when missing. What an earlier run wrote stays until `start`; or, when this
+  /// run goes on from that one, for good, but for a line that it was killed in the middle of. Throws Error.
+  explicit Metrics(const std::string& path, bool goes_on = false, const std::string& option = "--metrics");
+  /// The first event, of what is this run's from now on.
   void start(const nlohmann::ordered_json& event);
   /// Throws Error when the line cannot be written (a full disk).
   void write(const nlohmann::ordered_json& event);
@@ -33,8 +34,8 @@ class Metrics {
 };
 
 /// Collective, before any work: what cannot be written must not cost a training. Rank 0's are written to `path` (empty:
-/// nowhere), other ranks' nowhere.
-[[nodiscard]] Metrics open_metrics(const World& world, const std::string& path,
+/// nowhere), other ranks' nowhere. `goes_on`: as for Metrics.
+[[nodiscard]] Metrics open_metrics(const World& world, const std::string& path, bool goes_on = false,
                                    const std::string& option = "--metrics");
 
 }  // namespace ddp::app

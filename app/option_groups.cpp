@@ -196,6 +196,19 @@ void add_devices_and_output(CLI::App& app, TrainOptions& options) {
 
   app.option_defaults()->group("Output");
   add(app, "--save", "FILE", "write the model here, with PyTorch's names (safetensors)", text(options.save));
+  add(app, "--checkpoint", "DIR",
+      "with sgd, adam, adamw: write the whole state of the training into this folder, at its end and when SIGTERM, "
+      "SIGUSR1, SIGUSR2 or SIGINT stops it",
+      text(options.checkpoint.folder));
+  add(app, "--checkpoint-every", "STEPS|30s|10m|2h", "and so often [never]",
+      [&options](const auto& option, const auto& text) { parse_every(option, text, options.checkpoint); });
+  add(app, "--keep", "N", "how many of them stay, the newest [3]", whole(options.checkpoint.keep));
+  app.add_flag(
+      "--resume", options.checkpoint.resume,
+      "go on from the newest complete one, with any number of ranks, as if there had been no break; from the "
+      "beginning when there is none. --steps and --epochs count from the beginning; they, --lr, --schedule and "
+      "the places of files may be others than before, what else shapes the training must be the same. "
+      "--metrics goes on in the same file");
   add(app, "--metrics", "FILE", "write a JSON object a line for start, steps, epochs, end", text(options.metrics));
   add(app, "--log-every", "N",
       "steps between step lines of --metrics [1 up to 1000 --steps; else 20 in all, or none with --data]",

@@ -4,7 +4,7 @@ namespace ddp::app {
 
 /// Of the documented command line, not in this version. Refused by name, so that nobody waits for what will not happen.
 inline constexpr const char* not_yet_options =
-    "--zero --deterministic --threads --checkpoint --checkpoint-every --keep --resume --tensorboard "
+    "--threads --tensorboard "
     "--report --trace --progress -v --config";
 inline constexpr const char* command_names = "train evaluate predict bench info";
 
@@ -24,13 +24,17 @@ Examples
       --sweep lr=0.01,0.1,1,weight-decay=0,1e-4 --momentum 0.9 --schedule cosine --epochs 20 --save best.safetensors
       six linear probes trained at once, the best one kept
 
+  srun --mpi=pmix linear_ddp --data part.npy --epochs 100 --checkpoint run1 --checkpoint-every 10m --resume
+      a long training: run again, it goes on where a time limit, or a node that failed, has ended it
+
 Other commands
   linear_ddp evaluate    what a saved model is worth on a table
   linear_ddp predict     what it says of each row
   linear_ddp bench       a step of this job, its parts, and the limits of this machine
   linear_ddp info        ranks, hosts, devices, libraries, and what a training would use
 
-Exit status: 0 done, 1 failed while running, 2 wrong use or wrong data, 124 a collective passed --timeout.)";
+Exit status: 0 done, 1 failed while running, 2 wrong use or wrong data, 75 stopped by SIGTERM, SIGUSR1 or SIGUSR2 after
+a checkpoint (run again with --resume), 124 a collective passed --timeout, 130 stopped by SIGINT.)";
 
 inline constexpr const char* evaluate_footer = R"(
 Example

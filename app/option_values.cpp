@@ -120,6 +120,16 @@ Compression parse_compression(const std::string& option, const std::string& text
   return compression;
 }
 
+void parse_every(const std::string& option, const std::string& text, CheckpointOptions& options) {
+  constexpr std::int64_t units[] = {1, 60, 3600}, most = 1'000'000;
+  const std::size_t unit = std::string("smh").find(text.back());
+  if (unit == std::string::npos) {
+    options.every_steps = parse_whole<std::int64_t>(option, text, 1);
+  } else {
+    options.every_s = units[unit] * parse_whole<std::int64_t>(option, text.substr(0, text.size() - 1), 1, most);
+  }
+}
+
 char parse_character(const std::string& option, const std::string& text) {
   if (text == "\\t" || text == "tab") return '\t';
   if (text.size() != 1) throw UseError(fmt::format("{}: '{:.40}' is not one character (tab: \\t)", option, text));

@@ -55,6 +55,9 @@ template <std::integral T>
 /// none, fp16, bf16, or powersgd with its numbers behind colons.
 [[nodiscard]] Compression parse_compression(const std::string& option, const std::string& text);
 
+/// A number of steps; or of seconds, minutes or hours: 30s, 10m, 2h.
+void parse_every(const std::string& option, const std::string& text, CheckpointOptions& options);
+
 /// One character, or \t or tab.
 [[nodiscard]] char parse_character(const std::string& option, const std::string& text);
 

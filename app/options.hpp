@@ -28,6 +28,14 @@ struct Compression {
   std::string text = "none";
 };
 
+/// --checkpoint and what goes with it.
+struct CheckpointOptions {
+  std::string folder;                                ///< empty: none
+  std::optional<std::int64_t> every_steps, every_s;  ///< neither: at the end only, and before a signal stops it
+  std::int64_t keep = 3;
+  bool resume = false;
+};
+
 /// The command line of `linear_ddp [train]`, checked.
 struct TrainOptions {
   std::int64_t in = 10, out = 10;  ///< of the synthetic data
@@ -72,6 +80,7 @@ struct TrainOptions {
   Compression compression;
   std::int64_t timeout_s = 120;
   std::string save, metrics;
+  CheckpointOptions checkpoint;
   std::optional<std::int64_t> log_every;
   bool evaluate_train = false, summary = false, quiet = false;
   std::string valid;  ///< a file, or a fraction of the rows; empty: none

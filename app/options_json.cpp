@@ -135,6 +135,13 @@ nlohmann::ordered_json TrainOptions::to_json() const {
   json["precision"] = precision;
   json["timeout"] = timeout_s;
   json["save"] = or_null(save);
+  json["checkpoint"] = or_null(checkpoint.folder);
+  if (!checkpoint.folder.empty()) {
+    json["checkpoint-every"] = or_null(checkpoint.every_steps);
+    if (checkpoint.every_s) json["checkpoint-every"] = std::to_string(*checkpoint.every_s) + "s";
+    json["keep"] = checkpoint.keep;
+    json["resume"] = checkpoint.resume;
+  }
   json["metrics"] = or_null(metrics);
   json["log-every"] = or_null(log_every);
   json["evaluate-train"] = evaluate_train;

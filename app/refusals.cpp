@@ -119,6 +119,16 @@ void refuse_hidden(const CLI::App& app, const TrainOptions& options) {
   refuse_given(app, "--sweep", "trains single layers side by side, and --hidden makes several of one");
 }
 
+void refuse_checkpoints(const CLI::App& app, const TrainOptions& options) {
+  if (options.checkpoint.folder.empty()) {
+    refuse_given(app, "--checkpoint-every --keep --resume", "needs --checkpoint DIR: the folder of the checkpoints");
+  } else if (options.optimizer == "exact" || options.optimizer == "lbfgs") {
+    throw UseError("--checkpoint is for sgd, adam and adamw, and not for --optimizer " + options.optimizer);
+  } else if (options.zero || options.compression.kind == Compression::Kind::powersgd) {
+    refuse_given(app, "--zero --compress", "and --checkpoint exclude each other: each rank has a state of its own");
+  }
+}
+
 void refuse_penalties(const CLI::App& app, const TrainOptions& options) {
   const auto refuse_given = [&app](const char* names, const std::string& why) { app::refuse_given(app, names, why); };
   if (options.c || options.alpha) refuse_given("--l2", "is --C or --alpha in other words; give one of them");
@@ -144,6 +154,7 @@ void refuse_for_optimum(const CLI::App& app, const TrainOptions& options) {
   refuse_hidden(app, options);
   refuse_deterministic(app, options);
   refuse_zero(app, options);
+  refuse_checkpoints(app, options);
 }
 
 }  // namespace ddp::app

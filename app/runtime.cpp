@@ -41,6 +41,13 @@ std::unique_ptr<CommunicationHook> make_hook(const Compression& compression, Dev
   return nullptr;
 }
 
+void warn_of(const Compression& compression, std::int64_t steps) {
+  const std::int64_t start = compression.powersgd.start_step;
+  if (compression.kind != Compression::Kind::powersgd || steps > start) return;
+  fmt::print(stderr, "linear_ddp: note: --compress {}: begins after {} steps, and there are only {}\n",
+             compression.text, start, steps);
+}
+
 std::vector<std::pair<std::string, std::string>> version_facts(const Device& device) {
   std::vector<std::pair<std::string, std::string>> facts{{"linear_ddp", std::string(version())},
                                                          {"device", std::string(device.kind())}};

@@ -24,6 +24,9 @@ namespace ddp::app {
 [[nodiscard]] std::unique_ptr<CommunicationHook> make_hook(const Compression& compression, Device& device,
                                                            Model& model);
 
+/// Tells a person whose training is too short for it.
+void warn_of(const Compression& compression, std::int64_t steps);
+
 /// What the ranks must agree on besides the model: versions of linear_ddp, NCCL, CUDA and the driver, and the device.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> version_facts(const Device& device);
 

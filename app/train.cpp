@@ -14,6 +14,7 @@
 #include <linear_ddp/launch/preflight.hpp>
 #include <linear_ddp/training/evaluation.hpp>
 #include <linear_ddp/training/trainer.hpp>
+#include "checkpoints.hpp"
 #include "commands.hpp"
 #include "console.hpp"
 #include "model_file.hpp"
@@ -65,13 +66,6 @@ void require_finite(const Model& model) {
                                             "a smaller --lr, and --standardize when features differ in scale",
                                             model.layout().slots()[slot].name));
   }
-}
-
-void warn_of(const Compression& compression, const Plan& plan) {
-  const std::int64_t start = compression.powersgd.start_step;
-  if (compression.kind != Compression::Kind::powersgd || plan.total_steps() > start) return;
-  fmt::print(stderr, "linear_ddp: note: --compress {}: begins after {} steps, and there are only {}\n",
-             compression.text, start, plan.total_steps());
 }
 
 std::string describe_data(const TrainOptions& options, const std::optional<TrainingData>& data, const Plan& plan,
@@ -133,9 +127,10 @@ double timed(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Console& console) {
+Status run(const World& world, const TrainOptions& options, Watchdog& watchdog, Console& console) {
   agree(world, [&] {
     if (world.rank() == 0 && !options.save.empty()) require_writable(options.save);
+    if (world.rank() == 0) require_checkpoint_folder(options.checkpoint);
   });
   // A driver may hang before there is a group, and when what was made is released. (Reading data takes what it takes.)
   auto watch = std::make_unique<Watchdog::Watch>(watchdog, "start of the devices", 0);
@@ -201,7 +196,7 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
   });
   console.line("model", fmt::format("{}, {} parameters", shape.description(), model.layout().parameters()));
   console.line("data", describe_data(options, data, plan, world.size()));
-  if (world.rank() == 0) warn_of(options.compression, plan);
+  if (world.rank() == 0) warn_of(options.compression, plan.total_steps());
 
   TrainerOptions trainer_options = make_trainer_options(options, plan, !data);
   const bool evaluates = options.evaluate_train || by_lbfgs || source->one_step_over_all_rows();
@@ -222,6 +217,13 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
     return evaluate_heads(world, device, trained, *data->valid, false);
   });
   if (data && data->valid) trainer_options.validate = std::ref(stopping);
+  // A rank that failed there aborts while its peers are here, and not leaving MPI: mpirun was seen to crash then.
+  const auto close_group = [&] {
+    watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
+    group->close();
+    agree(world, [] {});
+    watch.reset();
+  };
   Outcome outcome;
   {
     // It ends after the last collective of MPI: were its release to hang, NCCL's shut-down would tell.
@@ -240,7 +242,22 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
       std::vector<Optimizer*> of_heads;
       for (const auto& optimizer : optimizers) of_heads.push_back(optimizer.get());
       trainer.emplace(device, replica, of_heads, *source, console);
+      Checkpoints checkpoints(world, options.checkpoint, console, replica, identity_of(options, plan, data),
+                              [&](Checkpoint& state) {
+                                trainer->exchange(state);
+                                stopping.exchange(state);
+                              });
+      checkpoints.resume(plan.total_steps());
+      trainer_options.between_steps = [&](std::int64_t step, bool last) {
+        return checkpoints.between_steps(step, last);
+      };
       outcome.seconds = timed([&] { outcome.training = trainer->run(trainer_options); });
+      checkpoints.finish();
+      if (outcome.training.interrupted) {
+        trainer.reset();
+        close_group();
+        return checkpoints.report_stop(outcome.training, outcome.seconds);
+      }
     }
     if (stopping.restore() && evaluates) outcome.training.train_losses = trainer_options.evaluate();
     if (!options.sweep.empty()) {
@@ -269,21 +286,20 @@ void run(const World& world, const TrainOptions& options, Watchdog& watchdog, Co
       if (world.rank() == 0 && !options.save.empty()) save(options, model, found, data, console);
     });
   }
-  watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the group", 0);
-  group->close();
-  // A rank that failed there aborts while its peers are here, and not leaving MPI: mpirun was seen to crash then.
-  agree(world, [] {});
-  watch.reset();
+  close_group();
   report_result(console, outcome, data ? data->share.target_names : std::vector<std::string>{});
   watch = std::make_unique<Watchdog::Watch>(watchdog, "release of the devices", 0);
+  return Status::ok;
 }
 
 }  // namespace
 
-void train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
-  Console console(options.quiet || world.rank() != 0, open_metrics(world, options.metrics));
+Status train(const World& world, const TrainOptions& options, Watchdog& watchdog) {
+  Console console(options.quiet || world.rank() != 0, open_metrics(world, options.metrics, options.checkpoint.resume));
   try {
-    options.optimizer == "exact" ? solve(world, options, watchdog, console) : run(world, options, watchdog, console);
+    if (options.optimizer != "exact") return run(world, options, watchdog, console);
+    solve(world, options, watchdog, console);
+    return Status::ok;
   } catch (const std::exception& error) {
     console.failed(error.what());
     throw;

@@ -1,5 +1,9 @@
 #include "validation.hpp"
 
+#include <fmt/format.h>
+
+#include <linear_ddp/base/error.hpp>
+
 namespace ddp::app {
 
 std::vector<Validation> EarlyStopping::operator()(std::int64_t epoch) {
@@ -22,6 +26,23 @@ std::vector<Validation> EarlyStopping::operator()(std::int64_t epoch) {
     validations.push_back(head.last);
   }
   return validations;
+}
+
+void EarlyStopping::exchange(Checkpoint& state) {
+  const auto parameters = static_cast<std::size_t>(model_.layout().parameters() / model_.shape().heads);
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    Head& head = heads_[i];
+    const auto name = [i](const char* what) { return fmt::format("validation.{}.{}", i, what); };
+    std::vector<double> numbers{head.best_loss, head.best.loss, head.best.score, head.last.loss, head.last.score};
+    state.exchange(name("losses"), numbers, 5);
+    if (numbers.size() != 5) throw UseError("the checkpoint has no losses of --valid");
+    head.best_loss = numbers[0];
+    head.best = {numbers[1], numbers[2]};
+    head.last = {numbers[3], numbers[4], head.last.stops};
+    state.exchange(name("best_epoch"), head.best_epoch);
+    state.exchange(name("stops"), head.last.stops);
+    state.exchange(name("kept"), head.kept, parameters);
+  }
 }
 
 Validation EarlyStopping::validation(std::size_t head) const {

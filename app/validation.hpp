@@ -26,6 +26,8 @@ class EarlyStopping {
   [[nodiscard]] std::int64_t best_epoch(std::size_t head) const { return heads_[head].best_epoch; }
   /// Of the parameters that a head ends with.
   [[nodiscard]] Validation validation(std::size_t head) const;
+  /// What has been seen so far, as Trainer::exchange does.
+  void exchange(Checkpoint& state);
   /// Gives each head the parameters that it ends with: with --save-best those of its best epoch, and those of the epoch
   /// that it was stopped after. Whether that changed any.
   bool restore();

@@ -122,6 +122,7 @@ class DatasetBatches final : public StagedBatches {
   std::int64_t accumulate() const override { return accumulate_; }
   bool one_step_over_all_rows() const override { return false; }
   std::int64_t rows_per_epoch() const override { return sampler_.rows_per_epoch(); }
+  void start_at(std::int64_t epoch, std::int64_t) override { sampler_.set_epoch(epoch); }
 
  private:
   Step fill(std::int64_t epoch, std::int64_t batch, const Places& places) override {
@@ -172,6 +173,7 @@ class AllRows final : public BatchSource {
   std::int64_t accumulate() const override { return 1; }
   std::int64_t rows_per_epoch() const override { return step_.global_rows; }
   bool one_step_over_all_rows() const override { return averages_rows_; }
+  void start_at(std::int64_t, std::int64_t) override {}
   Step load(std::int64_t, std::int64_t) override { return step_; }
   void read_ahead(std::int64_t, std::int64_t) override {}
   void prepare(std::int64_t, std::int64_t) override {}
@@ -199,11 +201,19 @@ class SyntheticBatches final : public StagedBatches {
   std::int64_t accumulate() const override { return accumulate_; }
   std::int64_t rows_per_epoch() const override { return epoch_rows_; }
   bool one_step_over_all_rows() const override { return false; }
+  void start_at(std::int64_t epoch, std::int64_t batch) override {
+    std::vector<float> x(static_cast<std::size_t>(rows_ * shape_.in)), y(static_cast<std::size_t>(rows_ * shape_.out));
+    for (std::int64_t before = epoch * batches_ + batch; before > 0; --before) draw(x.data(), y.data());
+  }
 
  private:
+  void draw(float* x, float* target) {
+    generator_.randn({x, static_cast<std::size_t>(rows_ * shape_.in)});
+    generator_.randn({target, static_cast<std::size_t>(rows_ * shape_.out)});
+  }
+
   Step fill(std::int64_t, std::int64_t batch, const Places& places) override {
-    generator_.randn({places.x, static_cast<std::size_t>(rows_ * shape_.in)});
-    generator_.randn({places.target, static_cast<std::size_t>(rows_ * shape_.out)});
+    draw(places.x, places.target);
     const Update update = update_of(batch, batches_, accumulate_);
     Step step{.batch = {}, .part = update.part(batch), .global_rows = global_rows_};
     step.batch.rows = rows_;

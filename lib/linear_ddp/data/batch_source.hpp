@@ -38,6 +38,8 @@ class BatchSource {
   /// Whether each epoch is one step over the same rows, averaged over rows: the loss of a step is then the loss over
   /// all the data.
   [[nodiscard]] virtual bool one_step_over_all_rows() const = 0;
+  /// Before the first load, which will be of this batch: for trainings that go on. Synthetic data draws all before it.
+  virtual void start_at(std::int64_t epoch, std::int64_t batch) = 0;
   /// Batch 0 <= batch < batches_per_epoch() of an epoch; asked for in order. The compute queue may use it at once. On
   /// every rank batches take turns with memory in the same way, and those of equally many global rows have equally many
   /// rows.

@@ -17,9 +17,9 @@ std::int64_t numel_of_shard(const ParameterLayout& layout, std::int64_t shards) 
                      : round_up((layout.numel() + shards - 1) / shards, std::int64_t{64 / sizeof(float)});
 }
 
-/// Room for the heads' losses that keeps whatever follows aligned.
+/// Room for the heads' losses and a number of the caller's that keeps whatever follows aligned.
 std::int64_t tail_numel(const LinearShape& shape) {
-  return round_up(shape.heads, std::int64_t{64 / sizeof(float)});
+  return round_up(shape.heads + 1, std::int64_t{64 / sizeof(float)});
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ class Model {
   [[nodiscard]] std::int64_t losses_of_a_row() const noexcept { return ddp::losses_of_a_row(loss_.kind, shape_.out); }
 
   /// The flat buffers, in the device's memory, layout().numel() long or somewhat longer. The gradients carry a tail:
-  /// behind layout().numel() of them come the heads' losses of the last backward, so that one all-reduce brings both.
+  /// behind layout().numel() of them come the heads' losses of the last backward, so that one all-reduce brings both,
+  /// and one number more, which is the caller's, and 0 at first.
   [[nodiscard]] std::span<float> parameters() noexcept { return parameters_.span(); }
   [[nodiscard]] std::span<float> gradients() noexcept { return gradients_.span(); }
 

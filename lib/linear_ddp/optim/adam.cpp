@@ -7,18 +7,14 @@
 namespace ddp {
 
 Adam::Adam(Device& device, Model& model, const AdamOptions& options, const GradientOptions& gradient, std::int64_t head)
-    : Optimizer(device, model, options.lr, gradient, head),
-      options_(options),
-      mean_(device, numel()),
-      square_(device, numel()) {
+    : Optimizer(device, model, options.lr, gradient, head), options_(options) {
   require(0 <= options.beta1 && options.beta1 < 1 && 0 <= options.beta2 && options.beta2 < 1,
           "--betas must be two numbers from 0 to below 1");
   require(options.eps >= 0, "--eps may not be negative");
   require(options.weight_decay >= 0, "--weight-decay may not be negative");
-  if (options.amsgrad) greatest_ = Buffer<float>(device, numel());
-  update_ = {.mean = mean_.data(),
-             .square = square_.data(),
-             .greatest = options.amsgrad ? greatest_.data() : nullptr,
+  update_ = {.mean = remember("exp_avg"),
+             .square = remember("exp_avg_sq"),
+             .greatest = options.amsgrad ? remember("max_exp_avg_sq") : nullptr,
              .beta1 = options.beta1,
              .beta2 = options.beta2,
              .eps = options.eps,
@@ -26,7 +22,7 @@ Adam::Adam(Device& device, Model& model, const AdamOptions& options, const Gradi
 }
 
 Optimizer::Scalars Adam::next_scalars() {
-  const auto t = static_cast<double>(++steps_);
+  const auto t = static_cast<double>(steps());
   const double decay = options_.decoupled ? 1 - lr() * options_.weight_decay : 1;
   const double step_size = lr() / (1 - std::pow(options_.beta1, t));
   const double corrected = std::sqrt(1 - std::pow(options_.beta2, t));

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include <linear_ddp/optim/optimizer.hpp>
 
 namespace ddp {
@@ -28,9 +26,7 @@ class Adam final : public Optimizer {
   void update(std::span<const Gradient> ranges, const float* scalars) override;
 
   AdamOptions options_;
-  std::int64_t steps_ = 0;
   AdamUpdate update_;
-  Buffer<float> mean_, square_, greatest_;
 };
 
 }  // namespace ddp

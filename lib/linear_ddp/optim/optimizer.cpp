@@ -43,10 +43,10 @@ Optimizer::Optimizer(Device& device, Model& model, double lr, const GradientOpti
   }
 }
 
-std::int64_t Optimizer::numel() const {
-  std::int64_t sum = 0;
-  for (const Gradient& range : ranges_) sum += range.numel;
-  return sum;
+float* Optimizer::remember(const char* name) {
+  std::int64_t numel = 0;
+  for (const Gradient& range : ranges_) numel += range.numel;
+  return memory_.emplace_back(Memory{name, Buffer<float>(device_, numel)}).values.data();
 }
 
 void Optimizer::set_lr(double lr) {
@@ -55,6 +55,7 @@ void Optimizer::set_lr(double lr) {
 }
 
 void Optimizer::prepare() {
+  ++steps_;
   const Scalars scalars = next_scalars();
   if (scalars == sent_) return;
   scalars_.upload(scalars);

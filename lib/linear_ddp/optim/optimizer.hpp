@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <linear_ddp/device/device.hpp>
@@ -47,6 +48,16 @@ class Optimizer {
   void set_lr(double lr);
   [[nodiscard]] double lr() const noexcept { return lr_; }
 
+  /// What it remembers from step to step: a value for each parameter, under PyTorch's name, in the device's memory.
+  /// With steps() it is all that an equal optimizer needs to go on as this one would.
+  struct Memory {
+    std::string name;
+    Buffer<float> values;
+  };
+  [[nodiscard]] std::span<Memory> memory() noexcept { return memory_; }
+  [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
+  void go_on_after(std::int64_t steps) noexcept { steps_ = steps; }
+
   /// l2/2 · ‖W‖² of the weights as they are. Waits; with a shard collective.
   [[nodiscard]] double penalty();
 
@@ -54,11 +65,11 @@ class Optimizer {
   /// Throws UseError for a negative option.
   Optimizer(Device& device, Model& model, double lr, const GradientOptions& options, std::int64_t head);
 
-  /// Of all ranges together, for the state.
-  [[nodiscard]] std::int64_t numel() const;
+  /// A new part of memory(): zeros, of all ranges one after the other.
+  [[nodiscard]] float* remember(const char* name);
 
   using Scalars = std::array<float, 3>;
-  /// What the next step needs on the device.
+  /// What step number steps() needs on the device.
   [[nodiscard]] virtual Scalars next_scalars() = 0;
   virtual void update(std::span<const Gradient> ranges, const float* scalars) = 0;
 
@@ -69,7 +80,9 @@ class Optimizer {
   void add_up_squares(std::span<const Gradient> ranges);
 
   double lr_ = 0;
+  std::int64_t steps_ = 0;  // with the one that is prepared
   std::vector<Gradient> ranges_;
+  std::vector<Memory> memory_;
   std::function<void(double*)> add_up_;  // empty: all is here
   std::function<void()> gather_;
   Buffer<double> square_sum_;

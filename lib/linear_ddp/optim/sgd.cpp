@@ -14,20 +14,16 @@ Sgd::Sgd(Device& device, Model& model, const SgdOptions& options, const Gradient
   update_.dampening = static_cast<float>(options.dampening);
   update_.weight_decay = static_cast<float>(options.weight_decay);
   update_.nesterov = options.nesterov;
-  update_.first = true;
-  if (options.momentum > 0) {
-    momentum_buffer_ = Buffer<float>(device, numel());
-    update_.momentum_buffer = momentum_buffer_.data();
-  }
+  if (options.momentum > 0) update_.momentum_buffer = remember("momentum_buffer");
 }
 
 void Sgd::update(std::span<const Gradient> ranges, const float* scalars) {
   SgdUpdate of_range = update_;
+  of_range.first = steps() == 1;
   for (const Gradient& range : ranges) {
     device_.sgd_update(range, of_range, scalars);
     if (of_range.momentum_buffer != nullptr) of_range.momentum_buffer += range.numel;
   }
-  update_.first = false;
 }
 
 }  // namespace ddp

@@ -24,7 +24,6 @@ class Sgd final : public Optimizer {
   void update(std::span<const Gradient> ranges, const float* scalars) override;
 
   SgdUpdate update_;
-  Buffer<float> momentum_buffer_;
 };
 
 }  // namespace ddp

@@ -26,7 +26,7 @@ DeterministicSum::DeterministicSum(Device& device, ProcessGroup& group, Model& m
     : device_(device),
       group_(group),
       model_(model),
-      sum_(model.gradients().first(static_cast<std::size_t>(model.layout().numel() + model.shape().heads))) {
+      sum_(model.gradients().first(static_cast<std::size_t>(model.layout().numel() + model.shape().heads + 1))) {
   const auto numel = std::ssize(sum_);
   for (std::int64_t shards = 1; shards < shards_of(group); shards *= 2) waiting_.emplace_back(device, numel);
   before_ = Buffer<float>(device, numel);

@@ -40,7 +40,7 @@ class DeterministicSum {
   Device& device_;
   ProcessGroup& group_;
   Model& model_;
-  std::span<float> sum_;                ///< the model's gradients and losses
+  std::span<float> sum_;                ///< the model's gradients and their tail
   std::vector<Buffer<float>> waiting_;  ///< sums of 1, 2, 4, … shards that wait for their like
   Buffer<float> before_;                ///< what is added to
   Buffer<float> own_, of_all_;          ///< a piece of this rank's sum, and of all ranks'

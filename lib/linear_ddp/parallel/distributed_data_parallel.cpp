@@ -73,7 +73,7 @@ OptimizerShard DistributedDataParallel::shard_optimizer() {
   return shards_->optimizer_shard();
 }
 
-/// Those that lie where gradients are ready. The losses go with the first of them.
+/// Those that lie where gradients are ready. The tail goes with the first of them.
 void DistributedDataParallel::start_buckets(std::int64_t ready_from) {
   for (; !shards_ && started_ < buckets_.size() && buckets_[started_].offset >= ready_from; ++started_) {
     const GradientBucket& bucket = buckets_[started_];
@@ -82,15 +82,15 @@ void DistributedDataParallel::start_buckets(std::int64_t ready_from) {
       continue;
     }
     device_.wait(Queue::communication, Queue::compute);
-    const std::size_t losses = started_ == 0 ? losses_of_step().size() : 0;
-    group_.all_reduce(std::span(bucket.gradients.data(), bucket.gradients.size() + losses));
+    const std::size_t tail = started_ == 0 ? tail_of_step().size() : 0;
+    group_.all_reduce(std::span(bucket.gradients.data(), bucket.gradients.size() + tail));
   }
 }
 
 void DistributedDataParallel::finish_buckets() {
   if (hook_ || shards_) {
     device_.wait(Queue::communication, Queue::compute);
-    group_.all_reduce(losses_of_step());
+    group_.all_reduce(tail_of_step());
     if (shards_) shards_->reduce();
   }
   device_.wait(Queue::compute, Queue::communication);
@@ -101,10 +101,10 @@ void DistributedDataParallel::register_comm_hook(std::unique_ptr<CommunicationHo
   hook_ = std::move(hook);
 }
 
-/// Behind the gradients.
-std::span<float> DistributedDataParallel::losses_of_step() {
+/// Behind the gradients: the losses, and whether to stop.
+std::span<float> DistributedDataParallel::tail_of_step() {
   return model_.gradients().subspan(static_cast<std::size_t>(model_.layout().numel()),
-                                    static_cast<std::size_t>(model_.shape().heads));
+                                    static_cast<std::size_t>(model_.shape().heads) + 1);
 }
 
 float DistributedDataParallel::loss() {
@@ -115,6 +115,19 @@ float DistributedDataParallel::loss() {
 
 void DistributedDataParallel::losses(std::span<float> values) {
   device_.download(values.data(), losses_on_device(), values.size_bytes());
+}
+
+// Nothing but the all-reduce writes to the number behind the losses: zeros add up to zero, and what is above it stays
+// so on every rank, if it grows to infinity.
+void DistributedDataParallel::request_stop() {
+  const float one = 1;
+  device_.upload(model_.gradients().data() + model_.layout().numel() + model_.shape().heads, &one, sizeof(one));
+}
+
+bool DistributedDataParallel::stop_requested() {
+  float sum = 0;
+  device_.download(&sum, losses_on_device() + model_.shape().heads, sizeof(sum));
+  return sum > 0;
 }
 
 std::uint64_t DistributedDataParallel::require_equal_replicas() {

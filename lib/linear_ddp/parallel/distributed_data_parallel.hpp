@@ -79,7 +79,14 @@ class DistributedDataParallel {
   /// Those of so many heads, from the first on. Waits.
   void losses(std::span<float> values);
   /// The same values, of all heads, in the device's memory.
-  [[nodiscard]] const float* losses_on_device() noexcept { return losses_of_step().data(); }
+  [[nodiscard]] const float* losses_on_device() noexcept { return tail_of_step().data(); }
+
+  /// Asks all ranks to stop, in the all-reduce of the next backward: no collective of its own. Queued.
+  void request_stop();
+  /// Whether any rank had asked for it when the last backward began: all ranks are told the same. It stays so. Waits.
+  [[nodiscard]] bool stop_requested();
+
+  [[nodiscard]] Model& model() noexcept { return model_; }
 
   /// Collective. A 64-bit hash of the parameters' bytes. Throws AgreedError naming the ranks whose replicas differ from
   /// rank 0's. Waits.
@@ -88,7 +95,7 @@ class DistributedDataParallel {
  private:
   void start_buckets(std::int64_t ready_from);
   void finish_buckets();
-  [[nodiscard]] std::span<float> losses_of_step();
+  [[nodiscard]] std::span<float> tail_of_step();
 
   const World& world_;
   Device& device_;
