@@ -9,11 +9,11 @@ namespace ddp {
 /// How a run ended; the values are the program's exit statuses.
 enum class Status : int {
   ok = 0,
-  failed = 1,         ///< while running: a device, NCCL, MPI, I/O, a non-finite loss, ranks that disagree
-  wrong_use = 2,      ///< options, configuration, input data
-  interrupted = 75,   ///< stopped by a signal after a complete checkpoint
-  timed_out = 124,    ///< a collective passed the time-out
-  cancelled = 130,    ///< stopped by SIGINT
+  failed = 1,        ///< while running: a device, NCCL, MPI, I/O, a non-finite loss, ranks that disagree
+  wrong_use = 2,     ///< options, configuration, input data
+  interrupted = 75,  ///< stopped by a signal after a complete checkpoint
+  timed_out = 124,   ///< a collective passed the time-out
+  cancelled = 130,   ///< stopped by SIGINT
 };
 
 /// A failure, told in one message for a person: what was attempted, the cause in the words of the library that
