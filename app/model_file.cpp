@@ -86,6 +86,20 @@ void load_model(const std::string& path, Model& model, const Standardizer* stand
   for (std::size_t slot = 0; slot < slots.size(); ++slot) model.upload(slot, values[slot]);
 }
 
+void initialise(Model& model, const TrainOptions& options, const std::optional<Standardizer>& standardizer, int rank,
+                TorchGenerator& generator) {
+  std::size_t slot = 0;
+  for (const LinearLayer& layer : model.layout().layers()) {
+    std::vector<float> weight(static_cast<std::size_t>(layer.in * layer.out));
+    std::vector<float> bias(layer.bias < 0 ? 0 : static_cast<std::size_t>(layer.out));
+    init_linear(generator, layer.in, weight, bias);
+    if (options.init != "torch") continue;
+    model.upload(slot++, weight);
+    if (!bias.empty()) model.upload(slot++, bias);
+  }
+  if (options.init_is_file() && rank == 0) load_model(options.init, model, standardizer ? &*standardizer : nullptr);
+}
+
 Task StoredModel::task_or(const std::optional<Task>& given, const std::string& path) const {
   if (task && given && *task != *given) {
     throw UseError(fmt::format("--task {}: {} is a model for {}", name_of(*given), path, name_of(*task)));

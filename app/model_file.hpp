@@ -5,6 +5,8 @@
 #include <linear_ddp/data/dataset.hpp>
 #include <linear_ddp/data/table.hpp>
 #include <linear_ddp/nn/model.hpp>
+#include <linear_ddp/nn/torch_generator.hpp>
+#include "options.hpp"
 #include "task.hpp"
 
 namespace ddp::app {
@@ -32,6 +34,11 @@ void save_model(const std::string& path, LinearValues values, std::int64_t in, b
 
 /// Sets a model's parameters from such a file (ours or PyTorch's). Throws UseError when names or shapes differ.
 void load_model(const std::string& path, Model& model, const Standardizer* standardizer);
+
+/// The first parameters, by --init. For synthetic data each rank draws from a seed of its own, as the original program
+/// does; rank 0's model goes to all, and it alone reads a file.
+void initialise(Model& model, const TrainOptions& options, const std::optional<Standardizer>& standardizer, int rank,
+                TorchGenerator& generator);
 
 /// A model as its file has it. PyTorch's have no more than the parameters: no task, no names.
 struct StoredModel {

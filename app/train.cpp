@@ -31,23 +31,6 @@
 namespace ddp::app {
 namespace {
 
-/// Synthetic data: each rank draws from a seed of its own, as the original program does; rank 0's model goes to all.
-void initialise(Model& model, const TrainOptions& options, const std::optional<TrainingData>& data, int rank,
-                TorchGenerator& generator) {
-  std::size_t slot = 0;
-  for (const LinearLayer& layer : model.layout().layers()) {
-    std::vector<float> weight(static_cast<std::size_t>(layer.in * layer.out));
-    std::vector<float> bias(layer.bias < 0 ? 0 : static_cast<std::size_t>(layer.out));
-    init_linear(generator, layer.in, weight, bias);
-    if (options.init != "torch") continue;
-    model.upload(slot++, weight);
-    if (!bias.empty()) model.upload(slot++, bias);
-  }
-  if (options.init_is_file() && rank == 0) {
-    load_model(options.init, model, data && data->standardizer ? &*data->standardizer : nullptr);
-  }
-}
-
 Facts facts_of(const TrainOptions& options, const std::optional<TrainingData>& data, const Device& device) {
   Facts facts = run_facts(device, options);
   if (data) facts.emplace_back("rows", std::to_string(data->rows.rows));
@@ -162,7 +145,7 @@ Status run(const World& world, const TrainOptions& options, Watchdog& watchdog, 
                           .activation = options.activation};
   TorchGenerator generator(options.seed + static_cast<std::uint64_t>(data ? 0 : world.rank()));
   Model model = agree(world, [&] { return Model(device, shape, loss, options.zero ? world.size() : 1); });
-  agree(world, [&] { initialise(model, options, data, world.rank(), generator); });
+  agree(world, [&] { initialise(model, options, data ? data->standardizer : std::nullopt, world.rank(), generator); });
   const std::vector<TrainOptions> heads = heads_of(options);
   std::optional<Model> wide;
   agree(world, [&] {

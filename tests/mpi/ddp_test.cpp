@@ -146,6 +146,21 @@ TEST_F(DdpTest, AStepWithoutAnyRowIsZero) {
   group->close();
 }
 
+TEST_F(DdpTest, ARequestToStopReachesAllRanksWithTheGradients) {
+  deal([](int) { return 3; });
+  DistributedDataParallel replica(world(), *device, *group, model);
+  replica.backward(batch, begins.back());
+  const float loss = replica.loss();
+  EXPECT_FALSE(replica.stop_requested());
+  if (world().rank() == world().size() - 1) replica.request_stop();
+  for (int step = 0; step < 300; ++step) {  // from two ranks on the sum of ones is beyond float then
+    replica.backward(batch, begins.back());
+    EXPECT_TRUE(replica.stop_requested());
+    EXPECT_EQ(replica.loss(), loss);
+  }
+  group->close();
+}
+
 TEST_F(DdpTest, ModelsOfDifferentShapeAreRefusedByName) {
   if (world().size() == 1) GTEST_SKIP() << "needs 2 ranks";
   Model other(*device, {in, world().rank() == 1 ? out + 1 : out, true});
