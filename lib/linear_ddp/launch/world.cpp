@@ -24,14 +24,15 @@ std::string launcher_mismatch(int world_size) {
 
 namespace {
 
-/// Open MPI looks for fast networks at its start, 0.2 s of the 0.25 s that this takes, also where mpirun has put all
-/// ranks on one host and they end up with shared memory: "ob1". What the user chose stays.
+/// Open MPI looks for fast networks at its start, which takes 0.2 s of 0.25 s, also where all ranks are on one host and
+/// it ends with shared memory, "ob1". mpirun tells so; and without any launcher this rank is alone. What the user chose
+/// stays.
 void spare_search_for_networks() {
   const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
   const char* local_ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (ranks != nullptr && local_ranks != nullptr && std::string_view(ranks) == local_ranks) {
-    setenv("OMPI_MCA_pml", "ob1", 0);
-  }
+  const bool on_one_host = ranks != nullptr && local_ranks != nullptr && std::string_view(ranks) == local_ranks;
+  const bool alone = std::getenv("PMIX_RANK") == nullptr && std::getenv("PMI_RANK") == nullptr;
+  if (on_one_host || alone) setenv("OMPI_MCA_pml", "ob1", 0);
 }
 
 }  // namespace
