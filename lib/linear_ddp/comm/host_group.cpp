@@ -21,9 +21,9 @@ namespace {
 constexpr std::size_t cache_line = 64;
 /// Below it, to do the whole sum on every rank takes less time than to wait for each other once more.
 constexpr std::size_t small_bytes = 1024;
-constexpr std::size_t chunk_bytes = std::size_t{256} << 10;  // stays in the caches between the copies
-constexpr std::size_t block_bytes = 8192;                    // a block's sum is still in the nearest cache when copied
-constexpr std::size_t mpi_bytes = std::size_t{2} << 20;      // in larger calls Open MPI slows down
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;  // smaller ones wait for each other more often
+constexpr std::size_t block_bytes = 8192;                  // a block's sum is still in the nearest cache when copied
+constexpr std::size_t mpi_bytes = std::size_t{2} << 20;    // in larger calls Open MPI slows down
 /// Looks at a peer's turn before others may have the core: some microseconds.
 constexpr int patience = 2000;
 
