@@ -93,10 +93,10 @@ void for_each_type(const Check& check) {
 }
 
 /// 0, 1, odd ones, and those around the sizes at which the way of the values changes: in bytes a little below, at and
-/// above 4 KiB (a message every rank sums), 8 KiB (a block), 256 KiB (a chunk) and 2 MiB (a message of MPI's).
+/// above 1 KiB (a message every rank sums), 8 KiB (a block), 1 MiB (a chunk) and 2 MiB (a message of MPI's).
 std::vector<std::size_t> sizes_of(std::size_t value_bytes) {
   std::vector<std::size_t> numels{0, 1, 3, 1001, 3'000'003 / value_bytes};
-  for (const std::size_t bytes : {64U, 4096U, 8192U, 16'384U, 32'768U, 262'144U, 524'288U, 2'097'152U}) {
+  for (const std::size_t bytes : {64U, 1024U, 8192U, 16'384U, 32'768U, 524'288U, 1'048'576U, 2'097'152U}) {
     for (const std::size_t numel : {bytes / value_bytes - 1, bytes / value_bytes, bytes / value_bytes + 1}) {
       numels.push_back(numel);
     }

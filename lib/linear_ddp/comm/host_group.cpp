@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t cache_line = 64;
 /// Below it, to do the whole sum on every rank takes less time than to wait for each other once more.
-constexpr std::size_t small_bytes = 4096;
-constexpr std::size_t chunk_bytes = std::size_t{256} << 10;  // stays in the caches between the copies
-constexpr std::size_t block_bytes = 8192;                    // a block's sum is still in the nearest cache when copied
-constexpr std::size_t mpi_bytes = std::size_t{2} << 20;      // in larger calls Open MPI slows down
+constexpr std::size_t small_bytes = 1024;
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;  // smaller ones wait for each other more often
+constexpr std::size_t block_bytes = 8192;                  // a block's sum is still in the nearest cache when copied
+constexpr std::size_t mpi_bytes = std::size_t{2} << 20;    // in larger calls Open MPI slows down
 /// Looks at a peer's turn before others may have the core: some microseconds.
 constexpr int patience = 2000;
 
@@ -104,8 +104,8 @@ void* HostGroup::share(void* memory, std::size_t bytes) {
   if (size_ > 1) {
     std::byte* own = window.data() + static_cast<std::size_t>(rank_) * stride;
     std::memcpy(own, memory, bytes);
-    // An old length of 0 leaves the pages where they are too.
-    done = mremap(own, 0, stride, MREMAP_MAYMOVE | MREMAP_FIXED, memory) != MAP_FAILED;
+    void* again = mremap(own, 0, stride, MREMAP_MAYMOVE);  // an old length of 0: the pages stay where they are, too
+    done = again != MAP_FAILED && mremap(again, stride, stride, MREMAP_MAYMOVE | MREMAP_FIXED, memory) != MAP_FAILED;
   }
   Shared& shared = shared_.emplace_back(Shared{static_cast<std::byte*>(memory), bytes, stride, std::move(window)});
   if (shared_by_all(shared.window, done)) return &shared;
