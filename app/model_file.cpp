@@ -149,6 +149,10 @@ StoredModel layers_of(const StoredFile& file, const std::string& path) {
   if (prefixes.empty()) refuse("holds no tensor; a linear layer has weight and bias");
   StoredModel model;
   model.shape.bias = std::cmp_less(prefixes.size(), file.tensors.size());
+  if (file.tensors.size() != prefixes.size() * (model.shape.bias ? 2 : 1)) {
+    refuse(fmt::format("holds {} tensors for {} layer{}: each has a weight and all or none a bias", file.tensors.size(),
+                       prefixes.size(), prefixes.size() == 1 ? "" : "s"));
+  }
   for (const auto& [number, prefix] : prefixes) {
     const StoredTensor& weight = file.at(prefix + "weight");
     if (weight.shape.size() != 2) refuse(fmt::format("{} has {} dimensions, not 2", weight.name, weight.shape.size()));

@@ -154,6 +154,9 @@ TEST(Stack, Refusals) {
   expect_refusal(2, use(), 2, AllOf(HasSubstr("has 2 layers"), HasSubstr("\"activation\" (relu, gelu or tanh)")));
   foreign.metadata["activation"] = "relu";
   foreign.tensors.pop_back();
+  expect_refusal(2, use(), 2, HasSubstr("holds 3 tensors for 2 layers"));
+  foreign.tensors.push_back(foreign.tensors[1]);
+  foreign.tensors.back().name = "00.bias";
   expect_refusal(2, use(), 2, HasSubstr("2.bias"));
 }
 

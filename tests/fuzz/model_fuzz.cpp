@@ -15,8 +15,14 @@ bool are(const std::vector<std::string>& names, std::int64_t count) {
 }
 
 void check(const StoredModel& model) {
-  require(std::ssize(model.weight) == model.shape.in * model.shape.out, "weight is out x in");
-  require(std::ssize(model.bias) == (model.shape.bias ? model.shape.out : 0), "bias is out, or nothing");
+  require(model.layers.size() == model.shape.hidden.size() + 1, "a layer for each size");
+  std::int64_t in = model.shape.in;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const std::int64_t out = i + 1 == model.layers.size() ? model.shape.out : model.shape.hidden[i];
+    require(std::ssize(model.layers[i].weight) == in * out, "weight is out x in");
+    require(std::ssize(model.layers[i].bias) == (model.shape.bias ? out : 0), "bias is out, or nothing");
+    in = out;
+  }
   require(are(model.feature_names, model.shape.in), "a name for each feature");
   static_cast<void>(model.loss_kind(model.task_or(std::nullopt, "model")));
   static_cast<void>(columns_of(model, {}, ddp::TargetKind::numbers));
