@@ -79,7 +79,8 @@ TEST(Bench, CountsTheBytesThatAreReduced) {
     options.insert(options.end(), {"--in", "40", "--out", "30"});
     return bench(2, options).at(0)["reduced_bytes"].get<int>();
   };
-  constexpr int weights = 40 * 30, bias = 32, loss = 1;  // a bias fills whole 16 bytes
+  // A bias fills whole 16 bytes, and with the loss goes a request to stop.
+  constexpr int weights = 40 * 30, bias = 32, loss = 2;
   EXPECT_EQ(bytes({}), 4 * (weights + bias + loss));
   EXPECT_EQ(bytes({"--compress", "fp16"}), 2 * (weights + bias) + 4 * loss);
   EXPECT_EQ(bytes({"--compress", "powersgd:2"}), 4 * (30 * 2 + 40 * 2 + 30 + loss));

@@ -130,7 +130,8 @@ TEST_F(DdpTest, AStepsTwoHalvesAreTheStep) {
   model.backward(batch, 1 / static_cast<float>(begins.back() * out));
   const std::uint64_t before = group->reduced_bytes();
   replica.reduce();
-  EXPECT_EQ(group->reduced_bytes() - before, 4 * static_cast<std::uint64_t>(model.layout().numel() + 2));  // and the loss
+  // With the loss and the request to stop.
+  EXPECT_EQ(group->reduced_bytes() - before, 4 * static_cast<std::uint64_t>(model.layout().numel() + 2));
   const Eigen::VectorXd equal =
       Eigen::VectorXd::Constant(begins.back(), 1.0 / static_cast<double>(begins.back() * out));
   expect_gradients(reference(x, y, w, b, equal), replica.loss());
