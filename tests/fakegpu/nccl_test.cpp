@@ -114,7 +114,7 @@ TEST_F(Nccl, RefusesTypesThatAreNotModelled) {
   ncclComm_t communicator = nullptr;
   ASSERT_EQ(join(communicator), ncclSuccess);
   DeviceFloats values({1}, stream_);
-  EXPECT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclFloat16, ncclSum, communicator, stream_),
+  EXPECT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclUint32, ncclSum, communicator, stream_),
             ncclInvalidArgument);
   EXPECT_EQ(ncclBroadcast(values.data(), values.data(), 1, ncclFloat32, ranks(), communicator, stream_),
             ncclInvalidArgument);
